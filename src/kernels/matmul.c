@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The matmul driver and the table's init. Order: see kernels/order.h; tiles and loops here change
+ * speed only.
+ */
+#include "kernels/matmul.h"
+
+#include "base/compiler.h"
+#include "kernels/scalar/matmul_scalar.h"
+
+void octavo_matmul_kernels_init(octavo_matmul_kernels *kernels, octavo_cpu_flags flags) {
+    octavo_matmul_kernels_scalar(kernels);
+#if OCTAVO_HAVE_AVX2
+    if (flags & OCTAVO_CPU_AVX2) octavo_matmul_kernels_avx2(kernels);
+#endif
+#if OCTAVO_HAVE_AVX512
+    if (flags & OCTAVO_CPU_AVX512) octavo_matmul_kernels_avx512(kernels);
+#endif
+#if OCTAVO_HAVE_AVX512_VNNI
+    if (flags & OCTAVO_CPU_AVX512_VNNI) octavo_matmul_kernels_avx512_vnni(kernels);
+#endif
+    (void)flags;
+}
+
+/* Rows whose activations are kept near the core while a panel is reused over them. */
+enum { ROW_BLOCK = 64 };
+
+typedef struct tile_out {
+    float *out;
+    int64_t out_stride;
+    const float *bias; /* of the panel's first output, or NULL */
+    int n_rows;
+    int width; /* outputs of the panel that exist, 1..32 */
+} tile_out;
+
+static void store_tile(const tile_out *tile, const float *acc) {
+    for (int r = 0; r < tile->n_rows; r++) {
+        float *restrict to = tile->out + r * tile->out_stride;
+        const float *restrict from = acc + r * OCTAVO_PANEL;
+        if (tile->bias) {
+            for (int o = 0; o < tile->width; o++)
+                to[o] = from[o] + tile->bias[o];
+        } else {
+            for (int o = 0; o < tile->width; o++)
+                to[o] = from[o];
+        }
+    }
+}
+
+void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_args *args,
+                   int64_t panel_begin, int64_t panel_end) {
+    octavo_dot_fn *dot = args->is_q8 ? kernels->dot_q8[args->type] : kernels->dot_f32[args->type];
+    const int tile_rows = args->is_q8 ? kernels->tile_rows_q8 : kernels->tile_rows_f32;
+    const size_t panel_bytes = octavo_weight_panel_bytes(args->type, args->k);
+    const int n_slices = args->slice_end - args->slice_begin;
+    const int64_t part = OCTAVO_TILE_ROWS * OCTAVO_PANEL;
+    _Alignas(64) float acc[OCTAVO_MAX_SLICES * OCTAVO_TILE_ROWS * OCTAVO_PANEL];
+
+    for (int64_t row0 = 0; row0 < args->n_rows; row0 += ROW_BLOCK) {
+        int64_t row1 = row0 + ROW_BLOCK < args->n_rows ? row0 + ROW_BLOCK : args->n_rows;
+        for (int64_t p = panel_begin; p < panel_end; p++) {
+            const uint8_t *panel = args->weight + (size_t)p * panel_bytes;
+            int64_t left = args->n - p * OCTAVO_PANEL;
+            for (int64_t row = row0; row < row1; row += tile_rows) {
+                int n_rows = row1 - row < tile_rows ? (int)(row1 - row) : tile_rows;
+                const uint8_t *x = (const uint8_t *)args->x + (size_t)row * args->x_stride;
+                for (int s = 0; s < n_slices; s++) {
+                    const int64_t *cut = args->slices->cut + args->slice_begin + s;
+                    dot(acc + s * part, panel, x, args->x_stride, n_rows, cut[0], cut[1]);
+                }
+                octavo_tree_add(acc, n_slices, part, n_rows * OCTAVO_PANEL);
+                store_tile(&(tile_out){.out = args->out + row * args->out_stride + p * OCTAVO_PANEL,
+                                       .out_stride = args->out_stride,
+                                       .bias = args->bias ? args->bias + p * OCTAVO_PANEL : NULL,
+                                       .n_rows = n_rows,
+                                       .width = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL},
+                           acc);
+            }
+        }
+    }
+}

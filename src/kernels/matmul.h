@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * out[t][n] = sum over k of x[t][k] * W[n][k] (+ bias[n]) with packed weights (weight.h).
+ *
+ * A level supplies one thing per weight type and kind of activation: the dot of one slice of one
+ * panel with a few rows. The driver here walks panels, row tiles and slices, and adds slices by the
+ * tree; it is the same for one row and many, so the bits are too.
+ */
+#ifndef OCTAVO_KERNELS_MATMUL_H
+#define OCTAVO_KERNELS_MATMUL_H
+
+#include "base/cpu.h"
+#include "kernels/order.h"
+#include "kernels/weight.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Most rows a dot kernel is given at once. */
+#define OCTAVO_TILE_ROWS 8
+
+/* 32 activations of one row, quantised by themselves: x = d * q. d = max|x| / 127 and
+ * q = round to nearest even of x * (127 / max|x|), both in f32; all zero when max|x| is 0 (or 127 /
+ * max|x| is not finite). A block that holds a NaN or infinity gets d = NaN. */
+typedef struct octavo_q8_block {
+    float d;
+    int16_t sum[2]; /* of q[0..15] and of q[16..31] */
+    int8_t q[32];
+} octavo_q8_block;
+
+/* One slice of one panel: acc[r * 32 + o] = sum over inputs k0..k1-1, from zero, ascending in
+ * blocks. panel  the panel's first record; x  row 0: f32 [k] or octavo_q8_block [k / 32]; x_stride
+ * bytes between rows; n_rows 1..OCTAVO_TILE_ROWS; k0, k1 on records of the weight type. acc
+ * 64-aligned, not aliased. The result of a row does not depend on n_rows or the row's place.
+ *
+ * q8 activations: per block of 32, with integer dot S = sum of code * q (exact):
+ *   Q8_0 Q4_0 Q5_0   acc += f32(S - offset * sum) * (d_w * d_x)
+ *   Q4_1             acc += f32(S) * (d_w * d_x), then acc += m * (d_x * f32(sum))
+ *   Q4_K             acc += f32(scale * S) * (d * d_x), then acc -= (dmin * f32(min)) * (d_x *
+ * f32(sum)) Q6_K             acc += f32(scale0 * (S0 - 32 sum0) + scale1 * (S1 - 32 sum1)) * (d *
+ * d_x) where "acc += a * b" is one fused multiply-add at levels that have it. Within 8 * 2^-24 *
+ * k/32 * sum|term| of exact arithmetic on the same quantised operands. f32 activations: w
+ * dequantised to f32 as weight.h defines (each product and sum there rounded once), then acc += w *
+ * x, ascending k. Within 2^-24 * k * sum|w x|. */
+typedef void octavo_dot_fn(float *acc, const uint8_t *panel, const void *x, size_t x_stride,
+                           int n_rows, int64_t k0, int64_t k1);
+
+typedef struct octavo_matmul_kernels {
+    octavo_dot_fn *dot_f32[OCTAVO_WEIGHT_TYPES]; /* f32 activations */
+    octavo_dot_fn
+        *dot_q8[OCTAVO_WEIGHT_TYPES]; /* q8 activations; float types hold a function that asserts */
+    int tile_rows_f32; /* rows per call at which this level is at its best, 1..OCTAVO_TILE_ROWS */
+    int tile_rows_q8;
+} octavo_matmul_kernels;
+
+/* Scalar first, then raised level by level as far as `flags` go. Nothing is null afterwards. */
+void octavo_matmul_kernels_init(octavo_matmul_kernels *kernels, octavo_cpu_flags flags);
+
+/* Raise entries to the level (called by the init; in x86/, arm/). */
+void octavo_matmul_kernels_avx2(octavo_matmul_kernels *kernels);
+void octavo_matmul_kernels_avx512(octavo_matmul_kernels *kernels);
+void octavo_matmul_kernels_avx512_vnni(octavo_matmul_kernels *kernels);
+
+typedef struct octavo_matmul_args {
+    octavo_weight_type type;
+    const uint8_t *weight;       /* packed [ceil(n / 32)] panels */
+    int64_t n, k;                /* outputs, inputs */
+    const octavo_slices *slices; /* of k */
+    int slice_begin,
+        slice_end;   /* which of them: all, or a rank's subtree (a power of two of them) */
+    const void *x;   /* row 0: f32 [k] or octavo_q8_block [k / 32] */
+    size_t x_stride; /* bytes between rows */
+    int is_q8;       /* what x holds */
+    int64_t n_rows;
+    float *out;         /* [n_rows, n] f32 */
+    int64_t out_stride; /* f32 between rows */
+    const float *bias;  /* [n] or NULL */
+} octavo_matmul_args;
+
+/* Panels [panel_begin, panel_end) of the product. Any thread; threads take disjoint panels. */
+void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_args *args,
+                   int64_t panel_begin, int64_t panel_end);
+
+#endif
