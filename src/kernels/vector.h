@@ -30,16 +30,19 @@ typedef struct octavo_vector_kernels {
     void (*rope_half)(float *x, const float *cs, int64_t n_pairs);
     void (*rope_pairwise)(float *x, const float *cs, int64_t n_pairs);
     /* out[i] = act(gate[i]) * up[i]; out may be gate or up.
-     * silu: g / (1 + exp(-g)); gelu_tanh: 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))).
-     * Relative error under 2^-20 of the exact value, absolute under 1e-30; NaN stays NaN. */
+     * silu: g / (1 + exp(-g)); gelu_tanh: 0.5 g (1 + tanh(z / 2)), z = 2 sqrt(2/pi) (g + 0.044715
+     * g^3). Relative error of act under 2^-20, for gelu_tanh under 2^-20 (1 + |z|) where g < 0, or
+     * absolute under 1e-30. A gate of +inf gives inf * up, of -inf NaN; NaN stays NaN. */
     void (*gate_silu)(float *out, const float *gate, const float *up, int64_t n);
     void (*gate_gelu_tanh)(float *out, const float *gate, const float *up, int64_t n);
-    /* out[i] = exp(x[i]), relative error under 2^-21; underflow gives 0, -inf gives 0. out may be
-     * x. */
+    /* out[i] = exp(x[i]), relative error under 2^-21; results below 2^-126 are 0, exp(-inf) too;
+     * beyond the largest float infinity. out may be x. */
     void (*exp)(float *out, const float *x, int64_t n);
-    /* Softmax in place: x[i] = exp(x[i] - max) / sum, sum in OCTAVO_SUM_LANES lanes. */
+    /* Softmax in place: x[i] = exp(x[i] - max) / sum, sum in OCTAVO_SUM_LANES lanes. Relative error
+     * under 2^-20 + 2^-24 (|x[i] - max| + n / OCTAVO_SUM_LANES), or absolute under 2^-126. -inf
+     * gives 0; where the maximum is infinite or anything is NaN, all are NaN. */
     void (*softmax)(float *x, int64_t n);
-    /* x[i] = cap * tanh(x[i] / cap), in place; absolute error under |cap| * 2^-21. */
+    /* x[i] = cap * tanh(x[i] / cap), in place, cap > 0; absolute error under cap * 2^-21. */
     void (*soft_cap)(float *x, float cap, int64_t n);
     /* n a multiple of 32: out [n / 32]. See octavo_q8_block. */
     void (*quantise_q8)(octavo_q8_block *out, const float *x, int64_t n);

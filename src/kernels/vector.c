@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of row arithmetic, and what is built from its entries.
+ */
+#include "kernels/vector.h"
+
+#include "kernels/scalar/vector_scalar.h"
+
+void octavo_vector_kernels_init(octavo_vector_kernels *kernels, octavo_cpu_flags flags) {
+    octavo_vector_kernels_scalar(kernels);
+#if OCTAVO_HAVE_AVX2
+    if (flags & OCTAVO_CPU_AVX2) octavo_vector_kernels_avx2(kernels);
+#endif
+#if OCTAVO_HAVE_AVX512
+    if (flags & OCTAVO_CPU_AVX512) octavo_vector_kernels_avx512(kernels);
+#endif
+    (void)flags;
+}
+
+void octavo_rms_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
+                     const float *weight, const octavo_slices *slices, float eps) {
+    float parts[OCTAVO_MAX_SLICES];
+    for (int s = 0; s < slices->n; s++)
+        parts[s] = kernels->sum_squares(x, slices->cut[s], slices->cut[s + 1]);
+    octavo_tree_add(parts, slices->n, 1, 1);
+    int64_t n = slices->cut[slices->n];
+    float scale = 1.0f / sqrtf(parts[0] / (float)n + eps);
+    kernels->scale_mul(out, x, scale, weight, n);
+}
