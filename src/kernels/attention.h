@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arithmetic of attention over one block of OCTAVO_SOFTMAX_BLOCK absolute positions, for any
+ * number of query rows. Rows are f32; a cache row is f32, f16 or bf16 and is named by its slot: the
+ * address of position j's row is slots[j] + offset.
+ *
+ * The order of additions, the same at every call however many rows or keys it covers:
+ *   score      q . k: lane 0 upwards into one accumulator that starts at 0
+ *   sum        of a block's 64 weights: one fixed tree
+ *   values     acc[i] += p[j] * v[j][i]: j ascending
+ * AVX2 and AVX-512 fuse each multiplication with its addition and agree bit for bit; scalar rounds
+ * twice.
+ */
+#ifndef OCTAVO_KERNELS_ATTENTION_H
+#define OCTAVO_KERNELS_ATTENTION_H
+
+#include "base/cpu.h"
+#include "kernels/order.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Widest head. */
+#define OCTAVO_ATTENTION_MAX_DIM 512
+
+/* Keys are staged in groups of so many positions: [d][16] f32 a group, groups one after another. */
+#define OCTAVO_KEY_GROUP 16
+
+/* Number types of caches and queries, in the order of octavo_dtype. */
+#define OCTAVO_ATTENTION_TYPES 3
+
+/* What turns a dot product into a logit. */
+typedef struct octavo_logit {
+    float scale;
+    float soft_cap; /* 0 = none; else s = cap * tanh(s / cap), absolute error under |cap| * 2^-21 */
+} octavo_logit;
+
+typedef struct octavo_attention_kernels {
+    /* Most rows for which `values` reads a 16-bit cache in place rather than staged as f32. */
+    int tile_rows;
+
+    /* out[i] = x[i], n elements of the type; exact. */
+    void (*load[OCTAVO_ATTENTION_TYPES])(float *out, const void *x, int64_t n);
+    /* out[i] = x[i] * scale, rounded to the type (nearest even). scale 1 keeps all bits but a
+     * signalling NaN's. */
+    void (*store[OCTAVO_ATTENTION_TYPES])(void *out, const float *x, float scale, int64_t n);
+
+    /* Turns K rows into columns: kt[g][i][j] = lane i of position 16 g + j, for the groups that
+     * overlap [begin, end), whose slots must all be readable. Rows have d lanes, and may be read up
+     * to a multiple of 16. kt: [4][d][16], 64-aligned. */
+    void (*stage_keys[OCTAVO_ATTENTION_TYPES])(float *kt, const uint8_t *const *slots,
+                                               size_t offset, int begin, int end, int d);
+
+    /* s[r][j] = q[r] . k[j] for the groups of kt that overlap [begin, end). q: [n_rows][q_stride];
+     * s: [n_rows][64], 64-aligned. */
+    void (*scores)(float *s, const float *q, int64_t q_stride, int n_rows, const float *kt,
+                   int begin, int end, int d);
+
+    /* One row's step of the running softmax: s[j], a dot product for j in [begin, end), becomes the
+     * weight exp(logit - max) there and 0 elsewhere; *max and *sum (-inf and 0 at first) take the
+     * block in. Returns what the accumulator has to be multiplied by. exp has a relative error
+     * under 2^-21 and is exactly 1 at 0. begin < end. */
+    float (*softmax)(float *s, int begin, int end, const octavo_logit *logit, float *max,
+                     float *sum);
+
+    /* acc[r][i] = acc[r][i] * rescale[r] (rescale NULL: unchanged), then += p[r][j] * v[j][i] for j
+     * in [begin, end). acc: [n_rows][acc_stride], lanes up to a multiple of 16 are written (what
+     * those past d hold means nothing); p: [n_rows][64]. */
+    void (*values[OCTAVO_ATTENTION_TYPES])(float *acc, int64_t acc_stride, const float *rescale,
+                                           const float *p, int n_rows, const uint8_t *const *slots,
+                                           size_t offset, int begin, int end, int d);
+
+    /* Joins a later split (m, l, acc) to (*max, *sum, out): both are brought to the larger max.
+     * n lanes, a multiple of 16. */
+    void (*merge)(float *out, float *max, float *sum, const float *acc, float m, float l,
+                  int64_t n);
+    /* The sink as one more logit: *max and *sum take it in. Returns what the accumulator has to be
+     * multiplied by. */
+    float (*sink)(float logit, float *max, float *sum);
+} octavo_attention_kernels;
+
+void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu_flags flags);
+void octavo_attention_kernels_avx2(octavo_attention_kernels *kernels);
+void octavo_attention_kernels_avx512(octavo_attention_kernels *kernels);
+
+#endif
