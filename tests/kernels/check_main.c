@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel tester's clients, one a family. See tester.h for how to add one.
+ */
+#include "base/compiler.h"
+#include "tester.h"
+
+void check_vector(tester *t);
+
+static const tester_client clients[] = {
+    {"vector", check_vector},
+};
+
+int main(int argc, char **argv) {
+    return tester_main(argc, argv, clients, (int)OCTAVO_COUNT(clients));
+}
