@@ -32,8 +32,8 @@ static void drop_partial_character(char *text) {
     }
 }
 
-static void fill(octavo_error *error, octavo_status status, int64_t offset, const char *format,
-                 va_list args) {
+static OCTAVO_PRINTF(4, 0) void fill(octavo_error *error, octavo_status status, int64_t offset,
+                                     const char *format, va_list args) {
     if (error == NULL) return;
     /* Formatted aside, so that an argument may be the old message: wrapping an error is common. */
     char message[sizeof(error->message)];

@@ -11,16 +11,23 @@
 /* From this size on a block is worth huge pages: fewer TLB misses over weights and caches. */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
+/* Larger objects than this break pointer subtraction; asking for one is a mistake in a size. */
+static bool is_possible(size_t bytes) {
+    return bytes <= PTRDIFF_MAX;
+}
+
 void *octavo_alloc(size_t bytes) {
-    return malloc(bytes != 0 ? bytes : 1);
+    return is_possible(bytes) ? malloc(bytes != 0 ? bytes : 1) : NULL;
 }
 
 void *octavo_alloc_zero(size_t count, size_t size) {
-    return count != 0 && size != 0 ? calloc(count, size) : calloc(1, 1);
+    size_t bytes;
+    if (!octavo_size_mul(count, size, &bytes) || !is_possible(bytes)) return NULL;
+    return calloc(bytes != 0 ? bytes : 1, 1);
 }
 
 void *octavo_realloc(void *p, size_t bytes) {
-    return realloc(p, bytes != 0 ? bytes : 1);
+    return is_possible(bytes) ? realloc(p, bytes != 0 ? bytes : 1) : NULL;
 }
 
 char *octavo_strdup(const char *text) {
@@ -45,6 +52,7 @@ void *octavo_alloc_aligned(size_t bytes) {
     size_t rounded;
     if (!octavo_size_add(bytes != 0 ? bytes : 1, OCTAVO_ALIGN - 1, &rounded)) return NULL;
     rounded -= rounded % OCTAVO_ALIGN;
+    if (!is_possible(rounded)) return NULL;
 
     bool huge = rounded >= HUGE_PAGE_BYTES;
     void *p = NULL;

@@ -67,6 +67,10 @@ static void test_plain(void **unused) {
     /* Volatile keeps compilers from warning about the sizes that this test is about. */
     volatile size_t half = SIZE_MAX / 2 + 1;
     assert_null(octavo_alloc_zero(half, 2));
+    assert_null(octavo_alloc_zero(half, 1));
+    assert_null(octavo_alloc(half));
+    assert_null(octavo_realloc(NULL, half * 2 - 1));
+    assert_null(octavo_alloc_aligned(half - 1));
     assert_null(octavo_strndup("x", half * 2 - 1));
 
     char *text = octavo_strdup("octavo");
