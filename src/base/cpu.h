@@ -31,7 +31,8 @@ typedef struct octavo_cpu_level {
 /* All levels, those of other architectures included. Lives forever. */
 const octavo_cpu_level *octavo_cpu_levels(size_t *count);
 
-/* Flags that this machine has. Any thread; computed anew at each call. */
+/* Flags that this machine has. Any thread; computed anew at each call. On Linux this asks
+ * the kernel's permission for AMX, which then holds for the whole process. */
 octavo_cpu_flags octavo_cpu_detect(void);
 
 /* Flags to use: `isa` (NULL or "best" = all that the machine has) narrowed by the environment
@@ -43,12 +44,14 @@ OCTAVO_MUST_CHECK octavo_status octavo_cpu_select(const char *isa, octavo_cpu_fl
 /* Name of the highest level in `flags`. Lives forever. */
 const char *octavo_cpu_name(octavo_cpu_flags flags);
 
-/* Bytes of one core's level 1 data cache and level 2 cache; fair guesses where the system does not
- * tell. */
+/* Bytes of one core's level 1 data cache and of its level 2 cache; fair guesses where the system
+ * does not tell. For planning, not for inner loops: the answer may be looked up anew. */
 size_t octavo_cpu_l1_bytes(void);
 size_t octavo_cpu_l2_bytes(void);
 
-/* Physical cores that this process may use (affinity and control groups respected), at least 1. */
+/* Physical cores that this process may use, at least 1. Affinity and the control groups' quotas are
+ * respected, two hardware threads of a core count once. Reads the machine's topology: not for inner
+ * loops. */
 int octavo_cpu_cores(void);
 
 #endif

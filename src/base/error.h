@@ -10,7 +10,7 @@
 #include "octavo/status.h"
 
 /* Fills *error (may be NULL) and returns `status`. A message too long is cut at a whole UTF-8
- * character. */
+ * character. error->message itself may be an argument: that is how an error is wrapped. */
 octavo_status octavo_fail(octavo_error *error, octavo_status status, const char *format, ...)
     OCTAVO_PRINTF(3, 4);
 

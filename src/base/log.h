@@ -9,7 +9,8 @@
 
 #include "octavo/log.h"
 
-/* Hands a line to log->write when `level` is at or under log->level. `log` may be NULL: dropped. */
+/* Hands a line to log->write when `level` is at or under log->level. Line ends at the
+ * end are cut off, others become spaces. `log`, or its `write`, may be NULL: dropped. */
 void octavo_log_write(const octavo_log *log, octavo_log_level level, const char *format, ...)
     OCTAVO_PRINTF(3, 4);
 

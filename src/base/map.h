@@ -15,7 +15,8 @@ typedef struct octavo_map {
     size_t size;
 } octavo_map;
 
-/* Maps the file. A folder, a device or a missing file is an error that names the path. */
+/* Maps the file. Every error names the path: OCTAVO_ERROR_NOT_FOUND, OCTAVO_ERROR_IO for what
+ * cannot be read and for folders, devices and pipes, OCTAVO_ERROR_MEMORY without address space. */
 OCTAVO_MUST_CHECK octavo_status octavo_map_open(octavo_map *map, const char *path,
                                                 octavo_error *error);
 /* Tells the system that [offset, offset + size) will be read soon, front to back. */

@@ -2,12 +2,17 @@
  *
  * Number types narrower than f32, as bit patterns in unsigned integers. Conversions to f32 are
  * exact; conversions from f32 round to nearest even, keep the sign of zero and handle subnormals on
- * both sides. f16  overflow becomes infinity; a NaN stays a quiet NaN with its upper payload bits
- *   bf16 the same
- *   fp8 e4m3fn  no infinity: overflow and infinity saturate to +-448, NaN is 0x7f with the sign
- *   fp8 e5m2    overflow and infinity saturate to +-57344 (the caller's clip of RPA rule R9 does
- * the same), NaN is 0x7f with the sign The fp8 encodings are the OCP 8-bit floating point ones
- * (OFP8, 2023).
+ * both sides. By type:
+ *
+ * - f16: overflow becomes infinity; a NaN, both ways, stays a NaN, made quiet, with its upper
+ *   payload bits. The processor's own conversion instructions give the same bits.
+ * - bf16: the same, except that widening leaves a NaN as it is.
+ * - fp8 e4m3fn: there is no infinity. Overflow and infinity saturate to +-448; NaN is 0x7f with the
+ *   sign.
+ * - fp8 e5m2: overflow and infinity saturate to +-57344 (the caller's clip of RPA rule R9 does the
+ *   same); NaN is 0x7f with the sign.
+ *
+ * The fp8 encodings are the OCP 8-bit floating point ones (OFP8, 2023).
  */
 #ifndef OCTAVO_BASE_NUMBER_H
 #define OCTAVO_BASE_NUMBER_H

@@ -8,6 +8,7 @@
  */
 #include "base/thread.h"
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -195,15 +196,19 @@ void octavo_pool_share(int64_t count, int64_t grain, int thread, int n_threads, 
     *end = last < grains ? last * grain : count;
 }
 
-/* Processors that the scheduler may give this thread. */
+/* Processors that the scheduler may give to this thread at once. */
 static int processors(void) {
+    int quota = octavo_cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
 #if defined(__linux__)
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+        int allowed = CPU_COUNT(&set);
+        return allowed < quota ? allowed : quota;
+    }
 #endif
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
+    return online < 1 ? 1 : online < quota ? (int)online : quota;
 }
 
 /* The part of the index-th distinct core that lies within `allowed`, in *set. */

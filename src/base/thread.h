@@ -18,22 +18,29 @@ typedef struct octavo_pool octavo_pool;
 typedef void octavo_pool_task(void *arg, int thread, int n_threads);
 
 /* Starts n_threads - 1 workers (1 <= n_threads <= 1024). With `pin` each thread, the caller
- * included, is bound to a physical core of its own through hwloc; where that fails the pool runs
- * unbound. */
+ * included, is bound to a physical core of its own through hwloc. The cores are taken in order from
+ * those that the calling thread is bound to, so pools that live side by side stay apart if their
+ * owners are bound apart first. Where there are too few cores, or binding fails, no thread is
+ * bound. Statuses: OCTAVO_ERROR_INVALID, OCTAVO_ERROR_MEMORY (also when the system gives no
+ * thread). */
 OCTAVO_MUST_CHECK octavo_status octavo_pool_create(octavo_pool **pool, int n_threads, bool pin,
                                                    octavo_error *error);
-void octavo_pool_destroy(octavo_pool **pool); /* takes NULL handles; joins the workers */
+/* Joins the workers and gives the calling thread, which must be the one that created the pool, the
+ * binding that it had before. Takes NULL handles; *pool is NULL afterwards. */
+void octavo_pool_destroy(octavo_pool **pool);
 int octavo_pool_threads(const octavo_pool *pool);
 
 /* Calls task on all threads and returns when all have returned. What a thread wrote before is seen
- * by all inside, and what they wrote inside is seen by the caller afterwards. Allocates nothing. */
+ * by all inside, and what they wrote inside is seen by the caller afterwards. Allocates nothing.
+ * Not from inside a task. */
 void octavo_pool_run(octavo_pool *pool, octavo_pool_task *task, void *arg);
 
 /* Inside a task: returns when every thread of the pool has called it. Memory written before by any
  * thread is visible to all after. */
 void octavo_pool_barrier(octavo_pool *pool, int thread);
 
-/* [begin, end) of `count` things for `thread`: contiguous, sizes differ by at most one `grain`. */
+/* [begin, end) of `count` >= 0 things for `thread`: contiguous, ascending by thread, cut at
+ * multiples of `grain` >= 1; sizes differ by at most one grain. */
 void octavo_pool_share(int64_t count, int64_t grain, int thread, int n_threads, int64_t *begin,
                        int64_t *end);
 
