@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The transformer block, step by step as in its header.
+ */
+#include "model/block.h"
+
+static int optional_norm(octavo_builder *builder, const octavo_block_desc *desc, const char *name,
+                         int x, int scale) {
+    if (scale == OCTAVO_NO_TENSOR) return x;
+    return octavo_build_norm(builder, name, x, scale, desc->norm_eps, desc->d_slices);
+}
+
+static int optional_head_norm(octavo_builder *builder, const octavo_block_desc *desc, int x,
+                              int scale) {
+    if (scale == OCTAVO_NO_TENSOR) return x;
+    return octavo_build_head_norm(builder, x, scale, desc->norm_eps);
+}
+
+static int optional_rope(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    if (desc->rope_table == OCTAVO_NO_TENSOR) return x;
+    return octavo_build_rope(builder, x, desc->rope_table, desc->pairing);
+}
+
+static int width(octavo_builder *builder, int x) {
+    return x == OCTAVO_NO_TENSOR ? 0 : (int)builder->program->tensors[x].extent[1];
+}
+
+/* The quantised rows of x are shared by q, k and v where their weights all take them. */
+static int attention(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    const octavo_slices d = desc->d_slices;
+    const int weights[3] = {desc->attn_q, desc->attn_k, desc->attn_v};
+    int operands[3];
+    octavo_build_operands(builder, "activation_q_td", x, weights, operands, 3);
+    int q = octavo_build_matmul(builder, "query_tnh", operands[0], desc->attn_q, desc->attn_q_bias,
+                                d, "nh", desc->n_heads, desc->head_dim);
+    int k = octavo_build_matmul(builder, "keyvalue_skh", operands[1], desc->attn_k,
+                                desc->attn_k_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
+    int v = octavo_build_matmul(builder, "keyvalue_skh", operands[2], desc->attn_v,
+                                desc->attn_v_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
+    q = optional_rope(builder, desc, optional_head_norm(builder, desc, q, desc->q_norm));
+    k = optional_rope(builder, desc, optional_head_norm(builder, desc, k, desc->k_norm));
+    int attended = octavo_build_attention(builder, "attn_o_tnh",
+                                          &(octavo_attention_desc){.query = q,
+                                                                   .key = k,
+                                                                   .value = v,
+                                                                   .cache = desc->cache,
+                                                                   .scale = desc->attention_scale,
+                                                                   .window = desc->window,
+                                                                   .soft_cap = desc->soft_cap});
+    int operand;
+    octavo_build_operands(builder, "attn_o_tnh", attended, &desc->attn_o, &operand, 1);
+    return octavo_build_matmul(builder, "activation_attention_out_td", operand, desc->attn_o,
+                               OCTAVO_NO_TENSOR, desc->nh_slices, "d", width(builder, x), 1);
+}
+
+static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    const octavo_slices d = desc->d_slices;
+    const int weights[2] = {desc->ffw_gate, desc->ffw_up};
+    int operands[2], operand;
+    octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
+    int gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], desc->ffw_gate,
+                                   OCTAVO_NO_TENSOR, d, "f", desc->ffw, 1);
+    int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], desc->ffw_up,
+                                 OCTAVO_NO_TENSOR, d, "f", desc->ffw, 1);
+    int hidden = octavo_build_gate(builder, "ffw_hidden_tf", gate, up, desc->activation);
+    octavo_build_operands(builder, "ffw_hidden_tf", hidden, &desc->ffw_down, &operand, 1);
+    return octavo_build_matmul(builder, "activation_ffw_out_td", operand, desc->ffw_down,
+                               OCTAVO_NO_TENSOR, desc->f_slices, "d", width(builder, x), 1);
+}
+
+int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    int a = octavo_build_norm(builder, "activation_attention_td", x, desc->attn_norm,
+                              desc->norm_eps, desc->d_slices);
+    a = attention(builder, desc, a);
+    a = optional_norm(builder, desc, "activation_attention_out_td", a, desc->post_attn_norm);
+    x = octavo_build_add(builder, "activation_td", x, a);
+    int f = octavo_build_norm(builder, "activation_ffw_td", x, desc->ffw_norm, desc->norm_eps,
+                              desc->d_slices);
+    f = feed_forward(builder, desc, f);
+    f = optional_norm(builder, desc, "activation_ffw_out_td", f, desc->post_ffw_norm);
+    return octavo_build_add(builder, "activation_td", x, f);
+}

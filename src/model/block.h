@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The transformer block: a description becomes ops of the step program.
+ *
+ *   attention = Wo attend(rope(qnorm(Wq a)), rope(knorm(Wk a)), Wv a),   a = norm(x)
+ *   x = x + postnorm(attention)
+ *   x = x + postnorm(Wdown (act(Wgate f) * Wup f)),                       f = norm(x)
+ *
+ * with everything optional left out where its tensor is OCTAVO_NO_TENSOR.
+ */
+#ifndef OCTAVO_MODEL_BLOCK_H
+#define OCTAVO_MODEL_BLOCK_H
+
+#include "program/build.h"
+
+typedef struct octavo_block_desc {
+    int64_t n_heads, n_kv_heads, head_dim, ffw;
+    octavo_slices d_slices, nh_slices, f_slices; /* of the axes summed over */
+    float norm_eps;
+
+    /* Tensors made with octavo_build_weight and octavo_build_vector. */
+    int attn_norm, post_attn_norm, ffw_norm, post_ffw_norm;
+    int attn_q, attn_k, attn_v, attn_o;
+    int attn_q_bias, attn_k_bias, attn_v_bias;
+    int q_norm, k_norm;
+    int ffw_gate, ffw_up, ffw_down;
+
+    int rope_table; /* or OCTAVO_NO_TENSOR: no rope */
+    octavo_rope_pairing pairing;
+    int cache;
+    float attention_scale;
+    int64_t window; /* 0 none */
+    float soft_cap; /* of the attention logits; 0 none */
+    octavo_activation activation;
+} octavo_block_desc;
+
+/* Appends one block to x [t, d]; gives the block's result [t, d]. */
+int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x);
+
+#endif

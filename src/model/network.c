@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From configuration and weights to the step program.
+ */
+#include "model/network.h"
+
+#include "model/block.h"
+#include "model/family.h"
+
+/* The largest quantisation block among `weights`: what a slice of their input axis may not cut. */
+static int64_t block_of(const octavo_weight *weight, int64_t unit) {
+    int64_t inputs = octavo_weight_info_of(weight->type)->record_inputs;
+    return inputs > unit ? inputs : unit;
+}
+
+static void cut_slices(octavo_network *network) {
+    const octavo_model_config *config = &network->config;
+    int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1;
+    for (int i = 0; i < config->n_layers; i++) {
+        const octavo_layer_weights *w = &network->weights.layers[i];
+        const octavo_weight *on_d[] = {&w->attn_q, &w->attn_k, &w->attn_v, &w->ffw_gate,
+                                       &w->ffw_up};
+        for (size_t j = 0; j < OCTAVO_COUNT(on_d); j++)
+            d = block_of(on_d[j], d);
+        nh = block_of(&w->attn_o, nh);
+        f = block_of(&w->ffw_down, f);
+    }
+    network->d_slices = octavo_slices_make(config->d, d);
+    network->nh_slices = octavo_slices_make(config->n_heads * config->head_dim,
+                                            octavo_slices_unit(config->head_dim, nh));
+    network->f_slices = octavo_slices_make(config->ffw, f);
+}
+
+octavo_status octavo_network_load(octavo_network *network, const octavo_gguf *gguf,
+                                  const octavo_weights_options *options, octavo_error *error) {
+    *network = (octavo_network){0};
+    octavo_status status = octavo_config_load(&network->config, gguf, error);
+    if (status) return status;
+    status = octavo_weights_load(&network->weights, gguf, &network->config, options, error);
+    if (status) {
+        octavo_config_deinit(&network->config);
+        return status;
+    }
+    cut_slices(network);
+    return OCTAVO_OK;
+}
+
+void octavo_network_deinit(octavo_network *network) {
+    octavo_weights_deinit(&network->weights);
+    octavo_config_deinit(&network->config);
+    *network = (octavo_network){0};
+}
+
+/* ---- the program ---- */
+
+static int vector_or_none(octavo_builder *builder, const char *name, char axis, const float *vector,
+                          int64_t extent) {
+    return vector ? octavo_build_vector(builder, name, axis, vector, extent) : OCTAVO_NO_TENSOR;
+}
+
+static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_network *network,
+                                        const int *rope_tables, int layer) {
+    const octavo_model_config *c = &network->config;
+    const octavo_layer_weights *w = &network->weights.layers[layer];
+    const int64_t dnh[] = {c->d, c->n_heads, c->head_dim},
+                  dkh[] = {c->d, c->n_kv_heads, c->head_dim};
+    const int64_t nhd[] = {c->n_heads, c->head_dim, c->d}, df[] = {c->d, c->ffw},
+                  fd[] = {c->ffw, c->d};
+    const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
+    return (octavo_block_desc){
+        .n_heads = c->n_heads,
+        .n_kv_heads = c->n_kv_heads,
+        .head_dim = c->head_dim,
+        .ffw = c->ffw,
+        .d_slices = network->d_slices,
+        .nh_slices = network->nh_slices,
+        .f_slices = network->f_slices,
+        .norm_eps = c->norm_eps,
+        .attn_norm = octavo_build_vector(builder, "norm_scale", 'd', w->attn_norm, c->d),
+        .post_attn_norm = vector_or_none(builder, "norm_scale", 'd', w->post_attn_norm, c->d),
+        .ffw_norm = octavo_build_vector(builder, "norm_scale", 'd', w->ffw_norm, c->d),
+        .post_ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->post_ffw_norm, c->d),
+        .attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, dnh),
+        .attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh),
+        .attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh),
+        .attn_o = octavo_build_weight(builder, "attn_o_weight_nhd", &w->attn_o, nhd),
+        .attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh),
+        .attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh),
+        .attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh),
+        .q_norm = vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim),
+        .k_norm = vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim),
+        .ffw_gate = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df),
+        .ffw_up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df),
+        .ffw_down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd),
+        .rope_table = rope_tables[c->layers[layer].rope],
+        .pairing = c->pairing,
+        .cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim),
+        .attention_scale = c->attention_scale,
+        .window = c->layers[layer].window,
+        .activation = c->activation,
+    };
+}
+
+/* Rows that need logits -> final norm -> logits [r, v]. */
+static int build_head(octavo_builder *builder, const octavo_network *network, int embed, int x) {
+    const octavo_model_config *c = &network->config;
+    const int64_t dv[] = {c->d, c->vocab};
+    int operand, output = embed;
+    if (!network->weights.is_tied)
+        output = octavo_build_weight(builder, "vocab_dv", &network->weights.output, dv);
+    int norm = octavo_build_vector(builder, "norm_scale", 'd', network->weights.output_norm, c->d);
+    x = octavo_build_select(builder, "activation_rd", x);
+    x = octavo_build_norm(builder, "prelogit_td", x, norm, c->norm_eps, network->d_slices);
+    octavo_build_operands(builder, "prelogit_td", x, &output, &operand, 1);
+    return octavo_build_matmul(builder, "logits_tv", operand, output, OCTAVO_NO_TENSOR,
+                               network->d_slices, "v", c->vocab, 1);
+}
+
+octavo_status octavo_network_build(const octavo_network *network, octavo_program *program,
+                                   int max_tokens, int max_rows, bool is_exact,
+                                   octavo_error *error) {
+    const octavo_model_config *c = &network->config;
+    const int64_t vd[] = {c->vocab, c->d};
+    octavo_builder builder;
+    int rope_tables[OCTAVO_MAX_ROPES];
+    octavo_build_start(&builder, program, max_tokens, max_rows, is_exact);
+    int embed =
+        octavo_build_weight(&builder, network->weights.is_tied ? "vocab_vd" : "emb_weight_vd",
+                            &network->weights.embed, vd);
+    for (int i = 0; i < c->n_ropes; i++)
+        rope_tables[i] = octavo_build_rope_table(&builder, "rope_table_th", c->ropes[i].frequencies,
+                                                 c->rope_dim / 2);
+    int x = octavo_build_embed(&builder, "activation_td", embed, c->embed_scale);
+    for (int i = 0; i < c->n_layers; i++) {
+        builder.layer = i;
+        octavo_block_desc desc = describe_layer(&builder, network, rope_tables, i);
+        x = octavo_transformer_block(&builder, &desc, x);
+    }
+    builder.layer = OCTAVO_NO_LAYER;
+    return octavo_build_finish(&builder, build_head(&builder, network, embed, x), error);
+}

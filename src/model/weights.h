@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model's weights, bound once: names are looked up here, shapes checked here, and nowhere later.
+ * Matrices are packed (kernels/weight.h) as they stream through the file, one tensor at a time;
+ * vectors become f32. Immutable after loading.
+ */
+#ifndef OCTAVO_MODEL_WEIGHTS_H
+#define OCTAVO_MODEL_WEIGHTS_H
+
+#include "base/thread.h"
+#include "formats/gguf.h"
+#include "model/config.h"
+
+typedef struct octavo_layer_weights {
+    octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
+    octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d], [f, d], [d, f] */
+    const float *attn_q_bias, *attn_k_bias, *attn_v_bias; /* [n h], [k h], [k h], or NULL */
+    const float *attn_norm, *ffw_norm;                    /* [d] */
+    const float *post_attn_norm, *post_ffw_norm; /* [d] with config.has_post_norms, else NULL */
+    const float *q_norm, *k_norm;                /* [h] with config.has_qk_norm, else NULL */
+} octavo_layer_weights;
+
+typedef struct octavo_model_weights {
+    octavo_weight embed;  /* [v, d] */
+    octavo_weight output; /* [v, d]; the same data as embed where is_tied */
+    bool is_tied;
+    const float *output_norm; /* [d] */
+    octavo_layer_weights *layers;
+
+    octavo_arena arena; /* layers, vectors */
+    void **matrices;    /* every packed matrix, to free */
+    int n_matrices, capacity_matrices;
+    uint64_t source_bytes; /* of the tensors in the file, and of the packed form */
+    uint64_t packed_bytes;
+} octavo_model_weights;
+
+typedef struct octavo_weights_options {
+    octavo_pool *pool; /* packs with it; NULL: bind types and shapes only, data stays NULL */
+    /* Called after each tensor with bytes done and in all; a value other than 0 stops the load
+     * (OCTAVO_ERROR_CANCELLED). May be NULL. */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total);
+    void *cookie;
+} octavo_weights_options;
+
+/* On failure *weights is empty. Statuses as octavo_gguf_get_tensor, and UNSUPPORTED for a tensor
+ * type without a packed form, FORMAT for another shape than the configuration's. */
+OCTAVO_MUST_CHECK octavo_status octavo_weights_load(octavo_model_weights *weights,
+                                                    const octavo_gguf *gguf,
+                                                    const octavo_model_config *config,
+                                                    const octavo_weights_options *options,
+                                                    octavo_error *error);
+void octavo_weights_deinit(octavo_model_weights *weights);
+
+#endif

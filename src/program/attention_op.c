@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The attention ops: a program's tensors as the attention layer takes them. Update, attend and
+ * merge are three ops because a barrier stands between them.
+ */
+#include "program/run.h"
+
+/* Elements between two rows of an f32 tensor. */
+static int64_t row_elements(const octavo_tensor *tensor) {
+    return (int64_t)(tensor->row_bytes / sizeof(float));
+}
+
+static octavo_attention_plan *plan_of(octavo_run *run, const octavo_op *op) {
+    return &run->plans[op->params.plan];
+}
+
+static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op) {
+    const octavo_plan_key *key = &run->program->plans[op->params.plan];
+    octavo_attention_op layer;
+    octavo_attention_op_init(&layer, &run->limits[op->params.plan].heads, run->cache->shape.dtype,
+                             run->cache->shape.page_size);
+    layer.new_dtype = OCTAVO_DTYPE_F32;
+    layer.kv_cache = octavo_kv_cache_layer(run->cache, op->layer);
+    layer.scale = op->params.scale;
+    layer.soft_cap = op->params.soft_cap;
+    layer.window = key->window;
+    return layer;
+}
+
+static void *first_row(octavo_run *run, const octavo_tensor *tensor) {
+    return run->arena + tensor->offset;
+}
+
+/* in: keys, values, cache. */
+void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    octavo_attention_op layer = layer_op(run, op);
+    const octavo_tensor *key = &run->program->tensors[op->in[0]];
+    const octavo_tensor *value = &run->program->tensors[op->in[1]];
+    layer.keys = first_row(run, key);
+    layer.values = first_row(run, value);
+    layer.k_token_stride = row_elements(key);
+    layer.v_token_stride = row_elements(value);
+    octavo_attention_update(plan_of(run, op), &run->attention, &layer, thread, n_threads);
+}
+
+/* in: queries, cache. */
+static octavo_attention_op query_op(octavo_run *run, const octavo_op *op) {
+    octavo_attention_op layer = layer_op(run, op);
+    const octavo_tensor *query = &run->program->tensors[op->in[0]];
+    const octavo_tensor *out = &run->program->tensors[op->out];
+    layer.queries = first_row(run, query);
+    layer.q_token_stride = row_elements(query);
+    layer.output = first_row(run, out);
+    layer.out_token_stride = row_elements(out);
+    return layer;
+}
+
+void octavo_run_attention(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    octavo_attention_op layer = query_op(run, op);
+    (void)n_threads;
+    octavo_attention_attend(plan_of(run, op), &run->attention, &layer, run->workspace, thread);
+}
+
+void octavo_run_attention_merge(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    octavo_attention_op layer = query_op(run, op);
+    octavo_attention_merge(plan_of(run, op), &run->attention, &layer, run->workspace, thread,
+                           n_threads);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The builder: appends ops and their results, and checks that the shapes meet.
+ */
+#include "program/build.h"
+
+#include "base/error.h"
+#include "kernels/matmul.h"
+#include "program/op.h"
+
+#include <string.h>
+
+static int reject(octavo_builder *builder, const char *name, const char *why) {
+    if (builder->status == OCTAVO_OK)
+        builder->status = octavo_fail(
+            &builder->error, OCTAVO_ERROR_INVALID,
+            "tensor \"%s\" (layer %d of the program): %s; the model's description is at fault",
+            name, builder->layer, why);
+    return OCTAVO_NO_TENSOR;
+}
+
+/* Room for one more element of `size` bytes in *array. */
+static bool grow(octavo_builder *builder, void **array, int n, int *capacity, size_t size) {
+    if (n < *capacity) return true;
+    int wanted = *capacity ? *capacity * 2 : 256;
+    void *moved = octavo_realloc(*array, (size_t)wanted * size);
+    if (!moved) {
+        builder->status =
+            octavo_fail_memory(&builder->error, "step program", (uint64_t)wanted * size);
+        return false;
+    }
+    *array = moved;
+    *capacity = wanted;
+    return true;
+}
+
+static size_t row_bytes(const octavo_tensor *tensor) {
+    int64_t width = 1;
+    for (int i = 1; tensor->axes[i]; i++)
+        width *= tensor->extent[i];
+    size_t bytes = tensor->is_q8 ? (size_t)(width / OCTAVO_BLOCK) * sizeof(octavo_q8_block)
+                                 : (size_t)width * sizeof(float);
+    return octavo_align_up(bytes, OCTAVO_ALIGN);
+}
+
+static int add_tensor(octavo_builder *builder, octavo_tensor tensor) {
+    octavo_program *program = builder->program;
+    void *array = program->tensors;
+    if (builder->status != OCTAVO_OK) return OCTAVO_NO_TENSOR;
+    if (!grow(builder, &array, program->n_tensors, &program->capacity_tensors, sizeof tensor))
+        return OCTAVO_NO_TENSOR;
+    program->tensors = array;
+    tensor.layer = builder->layer;
+    if (tensor.kind == OCTAVO_TENSOR_ACTIVATION) tensor.row_bytes = row_bytes(&tensor);
+    program->tensors[program->n_tensors] = tensor;
+    return program->n_tensors++;
+}
+
+static int add_activation(octavo_builder *builder, const char *name, const char *axes,
+                          const int64_t *extent, bool is_q8) {
+    octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_ACTIVATION, .is_q8 = is_q8};
+    memcpy(tensor.axes, axes, strlen(axes));
+    for (int i = 1; axes[i]; i++)
+        tensor.extent[i] = extent[i];
+    return add_tensor(builder, tensor);
+}
+
+/* Appends the op; inputs beyond those given are none. */
+static int add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_op_params params,
+                  int in0, int in1, int in2, int in3) {
+    octavo_program *program = builder->program;
+    void *array = program->ops;
+    if (builder->status != OCTAVO_OK) return OCTAVO_NO_TENSOR;
+    if (!grow(builder, &array, program->n_ops, &program->capacity_ops, sizeof(octavo_op)))
+        return OCTAVO_NO_TENSOR;
+    program->ops = array;
+    octavo_op op = {.kind = kind, .layer = builder->layer, .out = out, .params = params};
+    const int in[OCTAVO_OP_INPUTS] = {in0, in1, in2, in3, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR};
+    memcpy(op.in, in, sizeof in);
+    program->ops[program->n_ops++] = op;
+    return out;
+}
+
+static const octavo_tensor *tensor_of(const octavo_builder *builder, int id) {
+    return id == OCTAVO_NO_TENSOR ? NULL : &builder->program->tensors[id];
+}
+
+/* Elements of one row. */
+static int64_t width_of(const octavo_tensor *tensor) {
+    int64_t width = 1;
+    for (int i = 1; tensor->axes[i]; i++)
+        width *= tensor->extent[i];
+    return width;
+}
+
+static bool is_activation(const octavo_tensor *tensor, bool is_q8) {
+    return tensor && tensor->kind == OCTAVO_TENSOR_ACTIVATION && tensor->is_q8 == is_q8;
+}
+
+void octavo_build_start(octavo_builder *builder, octavo_program *program, int max_tokens,
+                        int max_rows, bool is_exact) {
+    *program = (octavo_program){.max_tokens = max_tokens,
+                                .max_rows = max_rows,
+                                .head_begin = INT32_MAX,
+                                .logits = OCTAVO_NO_TENSOR};
+    *builder = (octavo_builder){.program = program, .layer = OCTAVO_NO_LAYER, .is_exact = is_exact};
+    program->ids = add_tensor(
+        builder, (octavo_tensor){.name = "token_ids_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
+    program->positions = add_tensor(
+        builder, (octavo_tensor){.name = "positions_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
+}
+
+int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_weight *weight,
+                        const int64_t *extent) {
+    octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_WEIGHT, .weight = weight};
+    const char *axes = strrchr(name, '_');
+    if (!axes || strlen(axes + 1) > OCTAVO_TENSOR_AXES)
+        return reject(builder, name, "no axes in its name");
+    int64_t elements = 1;
+    for (int i = 0; axes[1 + i]; i++) {
+        tensor.axes[i] = axes[1 + i];
+        tensor.extent[i] = extent[i];
+        elements *= extent[i];
+    }
+    if (elements != weight->n * weight->k)
+        return reject(builder, name, "extents that are not the weight's");
+    return add_tensor(builder, tensor);
+}
+
+int octavo_build_vector(octavo_builder *builder, const char *name, char axis, const float *vector,
+                        int64_t extent) {
+    return add_tensor(builder, (octavo_tensor){.name = name,
+                                               .kind = OCTAVO_TENSOR_VECTOR,
+                                               .axes = {axis},
+                                               .extent = {extent},
+                                               .vector = vector});
+}
+
+int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
+                       int64_t head_dim) {
+    return add_tensor(builder, (octavo_tensor){.name = name,
+                                               .kind = OCTAVO_TENSOR_CACHE,
+                                               .axes = "skh",
+                                               .extent = {0, kv_heads, head_dim}});
+}
+
+int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale) {
+    const octavo_tensor *w = tensor_of(builder, weight);
+    if (!w || w->kind != OCTAVO_TENSOR_WEIGHT)
+        return reject(builder, name, "embedding without a weight");
+    const int64_t extent[] = {0, w->weight->k};
+    int out = add_activation(builder, name, "td", extent, false);
+    return add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale},
+                  builder->program->ids, weight, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_rope_table(octavo_builder *builder, const char *name, const float *frequencies,
+                            int64_t pairs) {
+    const int64_t extent[] = {0, 2 * pairs};
+    int out = add_activation(builder, name, "th", extent, false);
+    return add_op(builder, OCTAVO_OP_ROPE_TABLE, out,
+                  (octavo_op_params){.frequencies = frequencies}, builder->program->positions,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_norm(octavo_builder *builder, const char *name, int x, int scale, float eps,
+                      octavo_slices slices) {
+    const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
+    if (!is_activation(in, false) || strlen(in->axes) != 2 || slices.cut[slices.n] != in->extent[1])
+        return reject(builder, name, "norm of something that is not rows of that width");
+    if (!weight || weight->extent[0] != in->extent[1])
+        return reject(builder, name, "norm scale of another width");
+    int out = add_activation(builder, name, in->axes, in->extent, false);
+    return add_op(builder, OCTAVO_OP_NORM, out, (octavo_op_params){.eps = eps, .slices = slices}, x,
+                  scale, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps) {
+    const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
+    if (!is_activation(in, false) || strlen(in->axes) != 3)
+        return reject(builder, "head norm", "input is not [t, n, h]");
+    if (!weight || weight->extent[0] != in->extent[2])
+        return reject(builder, in->name, "norm scale of another head width");
+    octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(in->extent[2], 1)};
+    return add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR);
+}
+
+static int add_quantised(octavo_builder *builder, const char *name, int x) {
+    const octavo_tensor *in = tensor_of(builder, x);
+    if (!is_activation(in, false) || width_of(in) % OCTAVO_BLOCK != 0)
+        return reject(builder, name, "rows that cannot be cut into blocks of 32");
+    int out = add_activation(builder, name, in->axes, in->extent, true);
+    return add_op(builder, OCTAVO_OP_QUANTISE, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+void octavo_build_operands(octavo_builder *builder, const char *name, int x, const int *weights,
+                           int *operands, int n_weights) {
+    int quantised = OCTAVO_NO_TENSOR;
+    for (int i = 0; i < n_weights; i++) {
+        const octavo_tensor *w = tensor_of(builder, weights[i]);
+        operands[i] = x;
+        if (!w || builder->is_exact || !octavo_weight_info_of(w->weight->type)->is_quantised)
+            continue;
+        if (quantised == OCTAVO_NO_TENSOR) quantised = add_quantised(builder, name, x);
+        operands[i] = quantised;
+    }
+}
+
+int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int weight, int bias,
+                        octavo_slices slices, const char *axes, int64_t extent0, int64_t extent1) {
+    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
+    const octavo_tensor *b = tensor_of(builder, bias);
+    if (!in || !w || in->kind != OCTAVO_TENSOR_ACTIVATION || w->kind != OCTAVO_TENSOR_WEIGHT)
+        return reject(builder, name, "matmul without an input or a weight");
+    if (in->is_q8 && !octavo_weight_info_of(w->weight->type)->is_quantised)
+        return reject(builder, name, "quantised rows with a float weight");
+    if (w->weight->k != width_of(in) || slices.cut[slices.n] != w->weight->k)
+        return reject(builder, name, "input and weight differ in width");
+    if (w->weight->n != extent0 * extent1 || (b && b->extent[0] != w->weight->n))
+        return reject(builder, name, "outputs of the weight, the bias and the result differ");
+    char full[OCTAVO_TENSOR_AXES + 1] = {in->axes[0]};
+    memcpy(full + 1, axes, strlen(axes));
+    const int64_t extent[] = {0, extent0, extent1};
+    int out = add_activation(builder, name, full, extent, false);
+    return add_op(builder, OCTAVO_OP_MATMUL, out, (octavo_op_params){.slices = slices}, x, weight,
+                  bias, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing) {
+    const octavo_tensor *in = tensor_of(builder, x), *cs = tensor_of(builder, table);
+    if (!is_activation(in, false) || strlen(in->axes) != 3 || !is_activation(cs, false) ||
+        cs->extent[1] > in->extent[2])
+        return reject(builder, "rope", "input is not [t, n, h] or narrower than its table");
+    return add_op(builder, OCTAVO_OP_ROPE, x, (octavo_op_params){.pairing = pairing}, x, table,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+/* Index of the plan for such attention, added if need be; -1 when there are too many. */
+static int find_plan(octavo_program *program, const octavo_plan_key *key) {
+    for (int i = 0; i < program->n_plans; i++) {
+        const octavo_plan_key *plan = &program->plans[i];
+        if (plan->n_heads == key->n_heads && plan->n_kv_heads == key->n_kv_heads &&
+            plan->head_dim == key->head_dim && plan->window == key->window)
+            return i;
+    }
+    if (program->n_plans == OCTAVO_MAX_PLANS) return -1;
+    program->plans[program->n_plans] = *key;
+    return program->n_plans++;
+}
+
+int octavo_build_attention(octavo_builder *builder, const char *name,
+                           const octavo_attention_desc *desc) {
+    const octavo_tensor *q = tensor_of(builder, desc->query), *k = tensor_of(builder, desc->key);
+    const octavo_tensor *v = tensor_of(builder, desc->value),
+                        *cache = tensor_of(builder, desc->cache);
+    if (!is_activation(q, false) || !is_activation(k, false) || !is_activation(v, false) || !cache)
+        return reject(builder, name, "attention without query, key, value or cache");
+    if (k->extent[1] != v->extent[1] || q->extent[1] % k->extent[1] != 0 ||
+        q->extent[2] != k->extent[2] || k->extent[2] != v->extent[2] ||
+        cache->extent[1] != k->extent[1] || cache->extent[2] != k->extent[2])
+        return reject(builder, name, "heads or head widths of query, key, value and cache differ");
+    int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
+                                                              .n_kv_heads = k->extent[1],
+                                                              .head_dim = q->extent[2],
+                                                              .window = desc->window});
+    if (plan < 0) return reject(builder, name, "too many kinds of attention in one program");
+    octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
+    const int64_t extent[] = {0, q->extent[1], q->extent[2]};
+    int out = add_activation(builder, name, "tnh", extent, false);
+    add_op(builder, OCTAVO_OP_CACHE_UPDATE, desc->cache, params, desc->key, desc->value,
+           desc->cache, OCTAVO_NO_TENSOR);
+    add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, OCTAVO_NO_TENSOR,
+           OCTAVO_NO_TENSOR);
+    return add_op(builder, OCTAVO_OP_ATTENTION_MERGE, out, params, desc->query, desc->cache,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+/* a and b are rows of the same width: a new tensor like a. */
+static int add_elementwise(octavo_builder *builder, octavo_op_kind kind, const char *name, int a,
+                           int b, octavo_op_params params) {
+    const octavo_tensor *x = tensor_of(builder, a), *y = tensor_of(builder, b);
+    if (!is_activation(x, false) || !is_activation(y, false) || width_of(x) != width_of(y))
+        return reject(builder, name, "operands differ in width");
+    int out = add_activation(builder, name, x->axes, x->extent, false);
+    return add_op(builder, kind, out, params, a, b, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
+                      octavo_activation act) {
+    return add_elementwise(builder, OCTAVO_OP_GATE, name, gate, up, (octavo_op_params){.act = act});
+}
+
+int octavo_build_add(octavo_builder *builder, const char *name, int a, int b) {
+    return add_elementwise(builder, OCTAVO_OP_ADD, name, a, b, (octavo_op_params){0});
+}
+
+int octavo_build_select(octavo_builder *builder, const char *name, int x) {
+    const octavo_tensor *in = tensor_of(builder, x);
+    if (!is_activation(in, false) || strlen(in->axes) != 2)
+        return reject(builder, name, "selection from something that is not [t, d]");
+    builder->program->head_begin = builder->program->n_ops;
+    int out = add_activation(builder, name, "rd", in->extent, false);
+    return add_op(builder, OCTAVO_OP_SELECT, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+octavo_status octavo_build_finish(octavo_builder *builder, int logits, octavo_error *error) {
+    octavo_program *program = builder->program;
+    const octavo_tensor *result = tensor_of(builder, logits);
+    if (builder->status == OCTAVO_OK && (!result || result->axes[0] != 'r'))
+        reject(builder, "logits_tv", "not a result of the head");
+    program->logits = logits;
+    if (builder->status == OCTAVO_OK && !octavo_program_plan_memory(program))
+        builder->status =
+            octavo_fail_memory(&builder->error, "memory plan", (uint64_t)program->n_tensors);
+    if (builder->status != OCTAVO_OK) {
+        octavo_program_deinit(program);
+        if (error) *error = builder->error;
+    }
+    return builder->status;
+}

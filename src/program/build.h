@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Building a program: each function adds one op and gives the tensor it makes. Shapes are checked
+ * against the op's axes; the first thing that does not fit (a program that no model file can cause,
+ * or memory that ran out) is kept in the builder, later calls do nothing, and octavo_build_finish
+ * reports it.
+ *
+ * Names follow the sharding rules. They must live as long as the program (string literals).
+ */
+#ifndef OCTAVO_PROGRAM_BUILD_H
+#define OCTAVO_PROGRAM_BUILD_H
+
+#include "program/program.h"
+
+typedef struct octavo_builder {
+    octavo_program *program;
+    int layer;     /* given to what is added */
+    bool is_exact; /* f32 activations for every matmul */
+    octavo_status status;
+    octavo_error error;
+} octavo_builder;
+
+/* `program` becomes empty, for steps of up to max_tokens and logits in groups of up to max_rows. */
+void octavo_build_start(octavo_builder *builder, octavo_program *program, int max_tokens,
+                        int max_rows, bool is_exact);
+
+/* Tensors that exist before any op. */
+/* The axes are the letters after the last underscore of the name, with these extents:
+ * "ffw_weight_df". */
+int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_weight *weight,
+                        const int64_t *extent);
+int octavo_build_vector(octavo_builder *builder, const char *name, char axis, const float *vector,
+                        int64_t extent);
+int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
+                       int64_t head_dim);
+
+/* [t, d] = rows of weight [v, d] by the step's ids, times scale. */
+int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale);
+/* [t, h]: (cos, sin) of each pair at each row's position; h = 2 pairs. */
+int octavo_build_rope_table(octavo_builder *builder, const char *name, const float *frequencies,
+                            int64_t pairs);
+/* RMS norm over the last axis; x has two axes. */
+int octavo_build_norm(octavo_builder *builder, const char *name, int x, int scale, float eps,
+                      octavo_slices slices);
+/* RMS norm of each head by itself, x [t, n, h], in place: gives x. */
+int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps);
+/* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or its quantised
+ * form, which is made once for all that take it. At least one weight. */
+void octavo_build_operands(octavo_builder *builder, const char *name, int x, const int *weights,
+                           int *operands, int n_weights);
+/* x [t, ...] times weight [outputs, inputs]; the result has axes "t" + axes with those extents
+ * (their product is the outputs). x as octavo_build_operands gave it. bias: a vector or
+ * OCTAVO_NO_TENSOR. */
+int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int weight, int bias,
+                        octavo_slices slices, const char *axes, int64_t extent0, int64_t extent1);
+/* Rotates x [t, heads, h] in place by a table: gives x. */
+int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing);
+/* Writes keys and values [t, k, h] to the cache, then attends: [t, n, h]. window 0 and soft_cap 0:
+ * none. */
+typedef struct octavo_attention_desc {
+    int query, key, value, cache;
+    float scale;
+    int64_t window;
+    float soft_cap;
+} octavo_attention_desc;
+int octavo_build_attention(octavo_builder *builder, const char *name,
+                           const octavo_attention_desc *desc);
+/* act(gate) * up. */
+int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
+                      octavo_activation act);
+/* a + b. */
+int octavo_build_add(octavo_builder *builder, const char *name, int a, int b);
+/* Rows of x that need logits: [r, d]. Everything added from here on belongs to the head. */
+int octavo_build_select(octavo_builder *builder, const char *name, int x);
+
+/* Ends the program with `logits` [r, v] and plans its memory. On failure the program is empty
+ * again. */
+OCTAVO_MUST_CHECK octavo_status octavo_build_finish(octavo_builder *builder, int logits,
+                                                    octavo_error *error);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of op kinds, and what each does. A run function walks its thread's share of rows (or
+ * panels); arithmetic lives in the kernels.
+ */
+#include "program/op.h"
+
+#include "program/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- operands ---- */
+
+static const octavo_tensor *tensor_at(octavo_run *run, int id) {
+    return &run->program->tensors[id];
+}
+
+static void *row_of(octavo_run *run, int id, int64_t row) {
+    const octavo_tensor *tensor = tensor_at(run, id);
+    return run->arena + tensor->offset + (size_t)row * tensor->row_bytes;
+}
+
+static int64_t width_of(const octavo_tensor *tensor) {
+    int64_t width = 1;
+    for (int i = 1; tensor->axes[i]; i++)
+        width *= tensor->extent[i];
+    return width;
+}
+
+/* Rows that the tensor has in the step at hand. */
+static int64_t rows_of(octavo_run *run, int id) {
+    return tensor_at(run, id)->axes[0] == 'r' ? run->row_end - run->row_begin : run->step->n_tokens;
+}
+
+typedef struct row_range {
+    int64_t begin, end;
+} row_range;
+
+static row_range share_rows(octavo_run *run, int id, int thread, int n_threads) {
+    row_range range;
+    octavo_pool_share(rows_of(run, id), 1, thread, n_threads, &range.begin, &range.end);
+    return range;
+}
+
+/* ---- rows ---- */
+
+/* in: ids, weight. */
+static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_weight *weight = tensor_at(run, op->in[1])->weight;
+    const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        int32_t id = run->step->ids[t];
+        float *out = row_of(run, op->out, t);
+        octavo_weight_unpack_row(weight->type, out,
+                                 weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes,
+                                 id % OCTAVO_PANEL, weight->k);
+        if (op->params.scale != 1.0f)
+            run->vector.scale_mul(out, out, op->params.scale, NULL, weight->k);
+    }
+}
+
+/* in: positions. The angle is rounded to f32 once, as the models' own code does. */
+static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t pairs = tensor_at(run, op->out)->extent[1] / 2;
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *cs = row_of(run, op->out, t);
+        for (int64_t i = 0; i < pairs; i++) {
+            float angle = (float)run->step->positions[t] * op->params.frequencies[i];
+            cs[2 * i] = (float)cos((double)angle);
+            cs[2 * i + 1] = (float)sin((double)angle);
+        }
+    }
+}
+
+/* in: x, scale. */
+static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const float *scale = tensor_at(run, op->in[1])->vector;
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++)
+        octavo_rms_norm(&run->vector, row_of(run, op->out, t), row_of(run, op->in[0], t), scale,
+                        &op->params.slices, op->params.eps);
+}
+
+/* in: x, scale; in place. */
+static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *x = tensor_at(run, op->out);
+    const float *scale = tensor_at(run, op->in[1])->vector;
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *row = row_of(run, op->out, t);
+        for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2])
+            octavo_rms_norm(&run->vector, row, row, scale, &op->params.slices, op->params.eps);
+    }
+}
+
+/* in: x. */
+static void run_quantise(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t width = width_of(tensor_at(run, op->out));
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++)
+        run->vector.quantise_q8(row_of(run, op->out, t), row_of(run, op->in[0], t), width);
+}
+
+/* in: x, table; in place. */
+static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *x = tensor_at(run, op->out);
+    const int64_t pairs = tensor_at(run, op->in[1])->extent[1] / 2;
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const float *cs = row_of(run, op->in[1], t);
+        float *row = row_of(run, op->out, t);
+        for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2]) {
+            if (op->params.pairing == OCTAVO_ROPE_HALF)
+                run->vector.rope_half(row, cs, pairs);
+            else
+                run->vector.rope_pairwise(row, cs, pairs);
+        }
+    }
+}
+
+/* in: gate, up. */
+static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t width = width_of(tensor_at(run, op->out));
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *out = row_of(run, op->out, t);
+        const float *gate = row_of(run, op->in[0], t), *up = row_of(run, op->in[1], t);
+        switch (op->params.act) {
+        case OCTAVO_ACTIVATION_SILU:
+            run->vector.gate_silu(out, gate, up, width);
+            break;
+        case OCTAVO_ACTIVATION_GELU_TANH:
+            run->vector.gate_gelu_tanh(out, gate, up, width);
+            break;
+        }
+    }
+}
+
+/* in: a, b. */
+static void run_add(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t width = width_of(tensor_at(run, op->out));
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++)
+        run->vector.add(row_of(run, op->out, t), row_of(run, op->in[0], t),
+                        row_of(run, op->in[1], t), width);
+}
+
+/* in: x. */
+static void run_select(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const size_t bytes = (size_t)tensor_at(run, op->out)->extent[1] * sizeof(float);
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        memcpy(row_of(run, op->out, r),
+               row_of(run, op->in[0], run->step->logit_rows[run->row_begin + r]), bytes);
+}
+
+/* ---- matmul ---- */
+
+/* in: x, weight, bias or none. Threads share the panels. */
+static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *x = tensor_at(run, op->in[0]), *out = tensor_at(run, op->out);
+    const octavo_weight *weight = tensor_at(run, op->in[1])->weight;
+    octavo_matmul_args args = {
+        .type = weight->type,
+        .weight = weight->data,
+        .n = weight->n,
+        .k = weight->k,
+        .slices = &op->params.slices,
+        .slice_begin = 0,
+        .slice_end = op->params.slices.n,
+        .x = row_of(run, op->in[0], 0),
+        .x_stride = x->row_bytes,
+        .is_q8 = x->is_q8,
+        .n_rows = rows_of(run, op->out),
+        .out = row_of(run, op->out, 0),
+        .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+        .bias = op->in[2] == OCTAVO_NO_TENSOR ? NULL : tensor_at(run, op->in[2])->vector,
+    };
+    int64_t begin, end;
+    octavo_pool_share((weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL, 1, thread, n_threads, &begin,
+                      &end);
+    octavo_matmul(&run->matmul, &args, begin, end);
+}
+
+/* ---- costs ---- */
+
+static size_t weight_bytes_of(const octavo_tensor *tensor) {
+    if (tensor->kind == OCTAVO_TENSOR_WEIGHT)
+        return octavo_weight_bytes(tensor->weight->type, tensor->weight->n, tensor->weight->k);
+    return tensor->kind == OCTAVO_TENSOR_VECTOR ? (size_t)tensor->extent[0] * sizeof(float) : 0;
+}
+
+/* Every operand is read once, the result is written once; `operations` for each element of the
+ * result. */
+static octavo_op_cost cost_of_operands(const octavo_program *program, const octavo_op *op,
+                                       int64_t rows, double operations) {
+    octavo_op_cost cost = {0};
+    for (int i = 0; i < OCTAVO_OP_INPUTS; i++) {
+        if (op->in[i] == OCTAVO_NO_TENSOR) continue;
+        const octavo_tensor *tensor = &program->tensors[op->in[i]];
+        cost.weight_bytes += (double)weight_bytes_of(tensor);
+        cost.activation_bytes += (double)tensor->row_bytes * (double)rows;
+    }
+    const octavo_tensor *out = &program->tensors[op->out];
+    cost.activation_bytes += (double)out->row_bytes * (double)rows;
+    cost.operations = operations * (double)width_of(out) * (double)rows;
+    return cost;
+}
+
+static octavo_op_cost cost_rows(const octavo_program *program, const octavo_op *op, int64_t rows) {
+    return cost_of_operands(program, op, rows, 4);
+}
+
+static octavo_op_cost cost_embed(const octavo_program *program, const octavo_op *op, int64_t rows) {
+    octavo_op_cost cost = cost_of_operands(program, op, rows, 1);
+    const octavo_weight *weight = program->tensors[op->in[1]].weight;
+    cost.weight_bytes =
+        cost.weight_bytes / (double)weight->n * (double)rows; /* only the rows looked up */
+    return cost;
+}
+
+static octavo_op_cost cost_matmul(const octavo_program *program, const octavo_op *op,
+                                  int64_t rows) {
+    return cost_of_operands(program, op, rows, 2.0 * (double)program->tensors[op->in[1]].weight->k);
+}
+
+const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
+    static const octavo_op_info table[OCTAVO_OP_KINDS] = {
+        [OCTAVO_OP_EMBED] = {"embed", "t,vd->td", run_embed, cost_embed},
+        [OCTAVO_OP_ROPE_TABLE] = {"rope_table", "t->th", run_rope_table, cost_rows},
+        [OCTAVO_OP_NORM] = {"norm", "td,d->td", run_norm, cost_rows},
+        [OCTAVO_OP_HEAD_NORM] = {"head_norm", "tnh,h->tnh", run_head_norm, cost_rows},
+        [OCTAVO_OP_QUANTISE] = {"quantise", "tx->tx", run_quantise, cost_rows},
+        [OCTAVO_OP_MATMUL] = {"matmul", "tx,xy,y->ty", run_matmul, cost_matmul},
+        [OCTAVO_OP_ROPE] = {"rope", "tnh,th->tnh", run_rope, cost_rows},
+        [OCTAVO_OP_CACHE_UPDATE] = {"cache_update", "tkh,tkh,skh->skh", octavo_run_cache_update,
+                                    cost_rows},
+        [OCTAVO_OP_ATTENTION] = {"attention", "tnh,skh->tnh", octavo_run_attention, cost_rows},
+        [OCTAVO_OP_ATTENTION_MERGE] = {"attention_merge", "tnh,skh->tnh",
+                                       octavo_run_attention_merge, cost_rows},
+        [OCTAVO_OP_GATE] = {"gate", "tf,tf->tf", run_gate, cost_rows},
+        [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
+        [OCTAVO_OP_SELECT] = {"select", "td->rd", run_select, cost_rows},
+    };
+    return &table[kind];
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The step program: one forward step as a flat array of ops over tensors whose axes have names.
+ *
+ *     builder (build.h) -> program -> memory plan (plan.c) -> run (run.h)
+ *
+ * A program is data. It is built once for a model, holds no weights' bytes itself (it points to
+ * them) and does not change while steps run. The same table of op kinds (op.h) serves building,
+ * running, `inspect
+ * --program` and the tests.
+ *
+ * Axis letters, those of the sharding rules:
+ *   t tokens of the step   d model width   n query heads   k kv heads   h head width
+ *   f feed-forward width   e experts       v vocabulary    s cache slots
+ * and r, rows of the step that need logits.
+ */
+#ifndef OCTAVO_PROGRAM_PROGRAM_H
+#define OCTAVO_PROGRAM_PROGRAM_H
+
+#include "base/memory.h"
+#include "kernels/order.h"
+#include "kernels/weight.h"
+
+#include "octavo/dtype.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    OCTAVO_TENSOR_AXES = 4,
+    OCTAVO_OP_INPUTS = 6,
+    OCTAVO_NO_TENSOR = -1,
+    OCTAVO_NO_LAYER = -1,
+};
+
+typedef enum octavo_tensor_kind {
+    OCTAVO_TENSOR_ACTIVATION, /* f32 or q8 rows in the arena of the step */
+    OCTAVO_TENSOR_WEIGHT,     /* packed matrix */
+    OCTAVO_TENSOR_VECTOR,     /* f32 weight of one axis: norm scales, biases */
+    OCTAVO_TENSOR_CACHE,      /* keys and values of one layer */
+    OCTAVO_TENSOR_INPUT,      /* handed in with the step: ids, positions */
+} octavo_tensor_kind;
+
+/* A matrix of weights in packed form; owned by whoever bound it (the model). */
+typedef struct octavo_weight {
+    octavo_weight_type type;
+    int64_t n, k; /* outputs, inputs */
+    const uint8_t
+        *data; /* [ceil(n / 32)] panels, see kernels/weight.h; NULL in a program without data */
+} octavo_weight;
+
+typedef struct octavo_tensor {
+    const char *name; /* of the sharding rules' form: "query_tnh" */
+    int layer;        /* or OCTAVO_NO_LAYER */
+    octavo_tensor_kind kind;
+    char axes[OCTAVO_TENSOR_AXES + 1];
+    int64_t extent[OCTAVO_TENSOR_AXES]; /* 0 where the step decides: t and r */
+    bool is_q8;                         /* rows of octavo_q8_block instead of f32 */
+
+    const octavo_weight *weight; /* OCTAVO_TENSOR_WEIGHT */
+    const float *vector;         /* OCTAVO_TENSOR_VECTOR: [extent[0]] */
+
+    /* The memory plan of activations. */
+    size_t row_bytes; /* one t or r, rounded up to OCTAVO_ALIGN */
+    size_t offset;    /* of row 0 in the arena */
+    int first_op, last_op;
+} octavo_tensor;
+
+typedef enum octavo_op_kind {
+    OCTAVO_OP_EMBED,
+    OCTAVO_OP_ROPE_TABLE,
+    OCTAVO_OP_NORM,
+    OCTAVO_OP_HEAD_NORM,
+    OCTAVO_OP_QUANTISE,
+    OCTAVO_OP_MATMUL,
+    OCTAVO_OP_ROPE,
+    OCTAVO_OP_CACHE_UPDATE,
+    OCTAVO_OP_ATTENTION,
+    OCTAVO_OP_ATTENTION_MERGE,
+    OCTAVO_OP_GATE,
+    OCTAVO_OP_ADD,
+    OCTAVO_OP_SELECT,
+    OCTAVO_OP_KINDS,
+} octavo_op_kind;
+
+typedef enum octavo_activation {
+    OCTAVO_ACTIVATION_SILU,
+    OCTAVO_ACTIVATION_GELU_TANH,
+} octavo_activation;
+
+typedef enum octavo_rope_pairing {
+    OCTAVO_ROPE_HALF,     /* dimensions i and i + pairs (NeoX) */
+    OCTAVO_ROPE_PAIRWISE, /* dimensions 2i and 2i + 1 (GPT-J) */
+} octavo_rope_pairing;
+
+/* Numbers of an op; which are meant is said at the op's row in op.c. */
+typedef struct octavo_op_params {
+    octavo_slices slices;        /* MATMUL, NORM, HEAD_NORM: of the axis summed over */
+    float eps;                   /* NORM, HEAD_NORM */
+    float scale;                 /* EMBED: multiplier; ATTENTION: of the logits */
+    octavo_activation act;       /* GATE */
+    octavo_rope_pairing pairing; /* ROPE */
+    const float
+        *frequencies; /* ROPE_TABLE: [pairs] radians per position; lives as long as the program */
+    float soft_cap;   /* ATTENTION: 0 none */
+    int plan;         /* ATTENTION: index into the program's plans */
+} octavo_op_params;
+
+typedef struct octavo_op {
+    octavo_op_kind kind;
+    int layer;
+    int in[OCTAVO_OP_INPUTS]; /* tensors, or OCTAVO_NO_TENSOR */
+    int out;
+    octavo_op_params params;
+} octavo_op;
+
+/* How attention ops cut a step into work: layers that agree on these share a plan. */
+typedef struct octavo_plan_key {
+    int64_t n_heads, n_kv_heads, head_dim;
+    int64_t window; /* 0 none */
+} octavo_plan_key;
+
+enum { OCTAVO_MAX_PLANS = 8 };
+
+typedef struct octavo_program {
+    octavo_tensor *tensors;
+    int n_tensors;
+    octavo_op *ops;
+    int n_ops;
+    int head_begin; /* ops from here on work on rows that need logits, in groups of max_rows */
+
+    octavo_plan_key plans[OCTAVO_MAX_PLANS];
+    int n_plans;
+
+    int max_tokens;     /* t of the largest step */
+    int max_rows;       /* r of the largest group */
+    int ids, positions; /* the inputs' tensors */
+    int logits;         /* the last op's result */
+
+    size_t arena_bytes;                 /* of a step */
+    int capacity_tensors, capacity_ops; /* while building */
+} octavo_program;
+
+/* Frees what the program owns; takes an empty one too. */
+void octavo_program_deinit(octavo_program *program);
+
+/* Gives every activation its place in one arena of `arena_bytes`, from the lifetimes, for the
+ * largest step. False when there is no memory for its own book-keeping. */
+OCTAVO_MUST_CHECK bool octavo_program_plan_memory(octavo_program *program);
+
+#endif

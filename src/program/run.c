@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Execution: one fork for the whole step, a barrier after each op. The head (ops from head_begin
+ * on) runs once for each group of rows that need logits.
+ */
+#include "program/run.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static octavo_status alloc_plans(octavo_run *run, const octavo_run_options *options,
+                                 octavo_error *error) {
+    size_t workspace_bytes = 0;
+    for (int i = 0; i < run->program->n_plans; i++) {
+        const octavo_plan_key *key = &run->program->plans[i];
+        run->limits[i] = (octavo_attention_limits){
+            .heads = {.n_q_heads = (int32_t)key->n_heads,
+                      .n_kv_heads = (int32_t)key->n_kv_heads,
+                      .head_dim = (int32_t)key->head_dim},
+            .max_tokens = run->program->max_tokens,
+            .max_seqs = options->max_sequences,
+            .n_threads = octavo_pool_threads(run->pool),
+        };
+        size_t bytes = octavo_attention_plan_bytes(&run->limits[i]);
+        size_t needed = octavo_attention_workspace_bytes(&run->limits[i]);
+        if (bytes == 0 || needed == 0)
+            return octavo_fail(
+                error, OCTAVO_ERROR_LIMIT,
+                "attention (%lld heads of %lld, %d tokens): too large for this machine; lower "
+                "--chunk",
+                (long long)key->n_heads, (long long)key->head_dim, run->program->max_tokens);
+        run->plan_memory[i] = octavo_alloc_aligned(bytes);
+        if (!run->plan_memory[i]) return octavo_fail_memory(error, "attention plan", bytes);
+        if (needed > workspace_bytes) workspace_bytes = needed;
+    }
+    run->workspace = octavo_alloc_aligned(workspace_bytes ? workspace_bytes : 1);
+    return run->workspace ? OCTAVO_OK
+                          : octavo_fail_memory(error, "attention workspace", workspace_bytes);
+}
+
+octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, octavo_pool *pool,
+                              const octavo_kv_cache *cache, const octavo_run_options *options,
+                              octavo_error *error) {
+    *run = (octavo_run){.program = program, .pool = pool, .cache = cache};
+    octavo_matmul_kernels_init(&run->matmul, options->cpu);
+    octavo_vector_kernels_init(&run->vector, options->cpu);
+    octavo_attention_kernels_init(&run->attention, options->cpu);
+    octavo_status status = alloc_plans(run, options, error);
+    if (status) goto cleanup;
+    run->arena = octavo_alloc_aligned(program->arena_bytes ? program->arena_bytes : 1);
+    if (!run->arena) {
+        status = octavo_fail_memory(error, "activations", program->arena_bytes);
+        goto cleanup;
+    }
+    return OCTAVO_OK;
+cleanup:
+    octavo_run_deinit(run);
+    return status;
+}
+
+void octavo_run_deinit(octavo_run *run) {
+    for (int i = 0; i < OCTAVO_MAX_PLANS; i++)
+        octavo_free_aligned(run->plan_memory[i]);
+    octavo_free_aligned(run->workspace);
+    octavo_free_aligned(run->arena);
+    *run = (octavo_run){0};
+}
+
+static void run_ops(octavo_run *run, int begin, int end, int thread, int n_threads) {
+    for (int i = begin; i < end; i++) {
+        const octavo_op *op = &run->program->ops[i];
+        octavo_op_info_of(op->kind)->run(run, op, thread, n_threads);
+        octavo_pool_barrier(run->pool, thread);
+    }
+}
+
+/* Hands the group's logits out; threads share the rows. */
+static void copy_logits(const octavo_run *run, int thread, int n_threads) {
+    const octavo_tensor *logits = &run->program->tensors[run->program->logits];
+    int64_t begin, end;
+    octavo_pool_share(run->row_end - run->row_begin, 1, thread, n_threads, &begin, &end);
+    for (int64_t r = begin; r < end; r++)
+        memcpy(run->step->logits[run->row_begin + r],
+               run->arena + logits->offset + (size_t)r * logits->row_bytes,
+               (size_t)logits->extent[1] * sizeof(float));
+}
+
+static void run_thread(void *arg, int thread, int n_threads) {
+    octavo_run *run = arg;
+    const octavo_program *program = run->program;
+    int body_end = program->head_begin < program->n_ops ? program->head_begin : program->n_ops;
+    run_ops(run, 0, body_end, thread, n_threads);
+    for (int row = 0; row < run->step->n_rows; row += program->max_rows) {
+        if (thread == 0) {
+            int left = run->step->n_rows - row;
+            run->row_begin = row;
+            run->row_end = row + (left < program->max_rows ? left : program->max_rows);
+        }
+        octavo_pool_barrier(run->pool, thread);
+        run_ops(run, body_end, program->n_ops, thread, n_threads);
+        copy_logits(run, thread, n_threads);
+        octavo_pool_barrier(run->pool, thread);
+    }
+}
+
+void octavo_run_step(octavo_run *run, const octavo_step *step) {
+    const octavo_attention_batch batch = {
+        .n_tokens = step->n_tokens,
+        .n_seqs = step->n_sequences,
+        .page_size = run->cache->shape.page_size,
+        .pages_per_seq = step->pages_per_sequence,
+        .kv_lens = step->kv_lens,
+        .query_start_loc = step->query_start_loc,
+        .block_tables = step->block_tables,
+    };
+    for (int i = 0; i < run->program->n_plans; i++)
+        octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch,
+                                   run->program->plans[i].window, run->plan_memory[i]);
+    run->step = step;
+    octavo_pool_run(run->pool, run_thread, run);
+    run->step = NULL;
+}
