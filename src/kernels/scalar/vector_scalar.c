@@ -34,20 +34,14 @@ static void add(float *out, const float *a, const float *b, int64_t n) {
         out[i] = a[i] + b[i];
 }
 
-static void rotate(float *x0, float *x1, const float *cs) {
-    float a = *x0, b = *x1;
-    *x0 = a * cs[0] - b * cs[1];
-    *x1 = b * cs[0] + a * cs[1];
-}
-
 static void rope_half(float *x, const float *cs, int64_t n_pairs) {
     for (int64_t i = 0; i < n_pairs; i++)
-        rotate(&x[i], &x[i + n_pairs], &cs[2 * i]);
+        octavo_rope_pair_scalar(&x[i], &x[i + n_pairs], &cs[2 * i]);
 }
 
 static void rope_pairwise(float *x, const float *cs, int64_t n_pairs) {
     for (int64_t i = 0; i < n_pairs; i++)
-        rotate(&x[2 * i], &x[2 * i + 1], &cs[2 * i]);
+        octavo_rope_pair_scalar(&x[2 * i], &x[2 * i + 1], &cs[2 * i]);
 }
 
 static void gate_silu(float *out, const float *gate, const float *up, int64_t n) {

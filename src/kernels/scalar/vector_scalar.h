@@ -52,6 +52,13 @@ static inline float octavo_exp_scalar(float x) {
     return octavo_f32_from_bits(octavo_f32_bits(p) + (octavo_f32_bits(shifted) << 23));
 }
 
+/* Rotates one pair by the angle of cs = (cos, sin). */
+static inline void octavo_rope_pair_scalar(float *x0, float *x1, const float *cs) {
+    float a = *x0, b = *x1;
+    *x0 = a * cs[0] - b * cs[1];
+    *x1 = b * cs[0] + a * cs[1];
+}
+
 void octavo_vector_kernels_scalar(octavo_vector_kernels *kernels);
 
 #endif

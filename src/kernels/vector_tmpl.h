@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Row arithmetic in vectors of VEC_WIDTH (a divisor of OCTAVO_SUM_LANES) floats: included once by
+ * each level's file, which has included the header with its vec_ operations before. Tails run
+ * through the same operations as whole vectors, so an element's bits do not depend on where it
+ * stands in its row. The maths is at scalar/vector_scalar.h.
+ */
+#include "kernels/order.h"
+#include "kernels/scalar/vector_scalar.h"
+
+enum { SUM_VECS = OCTAVO_SUM_LANES / VEC_WIDTH };
+
+static inline vec exp_vec(vec x) {
+    vec magic = vec_set(OCTAVO_ROUND_MAGIC);
+    vec shifted = vec_fma(x, vec_set(OCTAVO_EXP_LOG2E), magic);
+    vec n = vec_sub(shifted, magic);
+    vec r = vec_fnma(n, vec_set(OCTAVO_EXP_LN2_HIGH), x);
+    r = vec_fnma(n, vec_set(OCTAVO_EXP_LN2_LOW), r);
+    vec p = vec_set(OCTAVO_EXP_C3);
+    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C2));
+    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C1));
+    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C0));
+    p = vec_fma(p, vec_mul(r, r), r);
+    p = vec_add(p, vec_set(1.0f));
+    return vec_limit(vec_add_exponent(p, shifted), x, OCTAVO_EXP_LOW, OCTAVO_EXP_HIGH);
+}
+
+/* Lanes of the sum from the vectors that hold them, added by the tree. */
+static float add_lanes(const vec *sums) {
+    float lanes[OCTAVO_SUM_LANES];
+    for (int v = 0; v < SUM_VECS; v++)
+        vec_store(lanes + v * VEC_WIDTH, sums[v]);
+    octavo_tree_add(lanes, OCTAVO_SUM_LANES, 1, 1);
+    return lanes[0];
+}
+
+static int part_of(int64_t n) {
+    return n < 0 ? 0 : n < VEC_WIDTH ? (int)n : VEC_WIDTH;
+}
+
+static float sum_squares(const float *x, int64_t begin, int64_t end) {
+    vec sums[SUM_VECS];
+    for (int v = 0; v < SUM_VECS; v++)
+        sums[v] = vec_set(0.0f);
+    int64_t i = begin;
+    for (; i + OCTAVO_SUM_LANES <= end; i += OCTAVO_SUM_LANES) {
+        for (int v = 0; v < SUM_VECS; v++) {
+            vec a = vec_load(x + i + v * VEC_WIDTH);
+            sums[v] = vec_add(sums[v], vec_mul(a, a));
+        }
+    }
+    /* An absent element adds +0 to a lane that is never -0. */
+    for (int v = 0; v < SUM_VECS && i < end; v++, i += VEC_WIDTH) {
+        vec a = vec_load_part(x + i, part_of(end - i), vec_set(0.0f));
+        sums[v] = vec_add(sums[v], vec_mul(a, a));
+    }
+    return add_lanes(sums);
+}
+
+static void scale_mul(float *out, const float *x, float scale, const float *weight, int64_t n) {
+    vec s = vec_set(scale), one = vec_set(1.0f);
+    int64_t i = 0;
+    if (weight) {
+        for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+            vec_store(out + i, vec_mul(vec_mul(vec_load(x + i), s), vec_load(weight + i)));
+    } else {
+        for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+            vec_store(out + i, vec_mul(vec_load(x + i), s));
+    }
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec w = weight ? vec_load_part(weight + i, part, one) : one;
+    vec_store_part(out + i, vec_mul(vec_mul(vec_load_part(x + i, part, one), s), w), part);
+}
+
+static void add(float *out, const float *a, const float *b, int64_t n) {
+    vec zero = vec_set(0.0f);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, vec_add(vec_load(a + i), vec_load(b + i)));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec_store_part(
+        out + i, vec_add(vec_load_part(a + i, part, zero), vec_load_part(b + i, part, zero)), part);
+}
+
+static inline vec silu(vec g) {
+    vec e = exp_vec(vec_sub(vec_set(-0.0f), g));
+    return vec_div(g, vec_add(vec_set(1.0f), e));
+}
+
+static inline vec gelu_tanh(vec g) {
+    vec z = vec_fma(vec_set(OCTAVO_GELU_Z3), vec_mul(g, g), vec_set(OCTAVO_GELU_Z1));
+    vec e = exp_vec(vec_sub(vec_set(-0.0f), vec_mul(g, z)));
+    return vec_div(g, vec_add(vec_set(1.0f), e));
+}
+
+static void gate_silu(float *out, const float *gate, const float *up, int64_t n) {
+    vec zero = vec_set(0.0f);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, vec_mul(silu(vec_load(gate + i)), vec_load(up + i)));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec g = vec_load_part(gate + i, part, zero), u = vec_load_part(up + i, part, zero);
+    vec_store_part(out + i, vec_mul(silu(g), u), part);
+}
+
+static void gate_gelu_tanh(float *out, const float *gate, const float *up, int64_t n) {
+    vec zero = vec_set(0.0f);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, vec_mul(gelu_tanh(vec_load(gate + i)), vec_load(up + i)));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec g = vec_load_part(gate + i, part, zero), u = vec_load_part(up + i, part, zero);
+    vec_store_part(out + i, vec_mul(gelu_tanh(g), u), part);
+}
+
+static void exp_row(float *out, const float *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, exp_vec(vec_load(x + i)));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec_store_part(out + i, exp_vec(vec_load_part(x + i, part, vec_set(0.0f))), part);
+}
+
+static float max_of(const float *x, int64_t n) {
+    vec low = vec_set(-INFINITY), max = low;
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        max = vec_max(vec_load(x + i), max);
+    if (i < n) max = vec_max(vec_load_part(x + i, part_of(n - i), low), max);
+    return vec_reduce_max(max);
+}
+
+static void softmax(float *x, int64_t n) {
+    vec max = vec_set(max_of(x, n)), sums[SUM_VECS];
+    for (int v = 0; v < SUM_VECS; v++)
+        sums[v] = vec_set(0.0f);
+    int64_t i = 0;
+    for (; i + OCTAVO_SUM_LANES <= n; i += OCTAVO_SUM_LANES) {
+        for (int v = 0; v < SUM_VECS; v++) {
+            vec e = exp_vec(vec_sub(vec_load(x + i + v * VEC_WIDTH), max));
+            vec_store(x + i + v * VEC_WIDTH, e);
+            sums[v] = vec_add(sums[v], e);
+        }
+    }
+    for (int v = 0; v < SUM_VECS && i < n; v++, i += VEC_WIDTH) {
+        int part = part_of(n - i);
+        vec e = exp_vec(vec_sub(vec_load_part(x + i, part, max), max));
+        vec_store_part(x + i, e, part);
+        sums[v] = vec_add(sums[v], vec_keep_part(e, part));
+    }
+    vec sum = vec_set(add_lanes(sums));
+    for (i = 0; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(x + i, vec_div(vec_load(x + i), sum));
+    if (i < n) {
+        int part = part_of(n - i);
+        vec_store_part(x + i, vec_div(vec_load_part(x + i, part, sum), sum), part);
+    }
+}
+
+static inline vec cap_vec(vec x, vec cap) {
+    vec y = vec_div(x, cap), one = vec_set(1.0f);
+    vec t = exp_vec(vec_mul(vec_set(-2.0f), vec_abs(y)));
+    vec tanh_abs = vec_div(vec_sub(one, t), vec_add(one, t));
+    return vec_mul(cap, vec_with_sign_of(tanh_abs, y));
+}
+
+static void soft_cap(float *x, float cap, int64_t n) {
+    vec c = vec_set(cap);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(x + i, cap_vec(vec_load(x + i), c));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec_store_part(x + i, cap_vec(vec_load_part(x + i, part, c), c), part);
+}
