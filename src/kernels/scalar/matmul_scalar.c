@@ -71,50 +71,15 @@ static void dot_q8_of_floats(float *acc, const uint8_t *panel, const void *x, si
     octavo_assert(!"float weights are multiplied with f32 activations");
 }
 
-/* A type's entry: the dot with the type as a constant. */
-#define ENTRY(name, dot, type)                                                                     \
-    static void name(float *acc, const uint8_t *panel, const void *x, size_t x_stride, int n_rows, \
-                     int64_t k0, int64_t k1) {                                                     \
-        dot(type, acc, panel, x, x_stride, n_rows, k0, k1);                                        \
-    }
-
-ENTRY(dot_f32_f32, dot_f32, OCTAVO_WEIGHT_F32)
-ENTRY(dot_f32_f16, dot_f32, OCTAVO_WEIGHT_F16)
-ENTRY(dot_f32_bf16, dot_f32, OCTAVO_WEIGHT_BF16)
-ENTRY(dot_f32_q8_0, dot_f32, OCTAVO_WEIGHT_Q8_0)
-ENTRY(dot_f32_q4_0, dot_f32, OCTAVO_WEIGHT_Q4_0)
-ENTRY(dot_f32_q4_1, dot_f32, OCTAVO_WEIGHT_Q4_1)
-ENTRY(dot_f32_q5_0, dot_f32, OCTAVO_WEIGHT_Q5_0)
-ENTRY(dot_f32_q4_k, dot_f32, OCTAVO_WEIGHT_Q4_K)
-ENTRY(dot_f32_q6_k, dot_f32, OCTAVO_WEIGHT_Q6_K)
-ENTRY(dot_q8_q8_0, dot_q8, OCTAVO_WEIGHT_Q8_0)
-ENTRY(dot_q8_q4_0, dot_q8, OCTAVO_WEIGHT_Q4_0)
-ENTRY(dot_q8_q4_1, dot_q8, OCTAVO_WEIGHT_Q4_1)
-ENTRY(dot_q8_q5_0, dot_q8, OCTAVO_WEIGHT_Q5_0)
-ENTRY(dot_q8_q4_k, dot_q8, OCTAVO_WEIGHT_Q4_K)
-ENTRY(dot_q8_q6_k, dot_q8, OCTAVO_WEIGHT_Q6_K)
+#define DOT_F32 dot_f32
+#define DOT_Q8  dot_q8
+#include "kernels/matmul_entries_tmpl.h"
 
 void octavo_matmul_kernels_scalar(octavo_matmul_kernels *kernels) {
-    *kernels = (octavo_matmul_kernels){
-        .dot_f32 = {[OCTAVO_WEIGHT_F32] = dot_f32_f32,
-                    [OCTAVO_WEIGHT_F16] = dot_f32_f16,
-                    [OCTAVO_WEIGHT_BF16] = dot_f32_bf16,
-                    [OCTAVO_WEIGHT_Q8_0] = dot_f32_q8_0,
-                    [OCTAVO_WEIGHT_Q4_0] = dot_f32_q4_0,
-                    [OCTAVO_WEIGHT_Q4_1] = dot_f32_q4_1,
-                    [OCTAVO_WEIGHT_Q5_0] = dot_f32_q5_0,
-                    [OCTAVO_WEIGHT_Q4_K] = dot_f32_q4_k,
-                    [OCTAVO_WEIGHT_Q6_K] = dot_f32_q6_k},
-        .dot_q8 = {[OCTAVO_WEIGHT_F32] = dot_q8_of_floats,
-                   [OCTAVO_WEIGHT_F16] = dot_q8_of_floats,
-                   [OCTAVO_WEIGHT_BF16] = dot_q8_of_floats,
-                   [OCTAVO_WEIGHT_Q8_0] = dot_q8_q8_0,
-                   [OCTAVO_WEIGHT_Q4_0] = dot_q8_q4_0,
-                   [OCTAVO_WEIGHT_Q4_1] = dot_q8_q4_1,
-                   [OCTAVO_WEIGHT_Q5_0] = dot_q8_q5_0,
-                   [OCTAVO_WEIGHT_Q4_K] = dot_q8_q4_k,
-                   [OCTAVO_WEIGHT_Q6_K] = dot_q8_q6_k},
-        .tile_rows_f32 = OCTAVO_TILE_ROWS,
-        .tile_rows_q8 = OCTAVO_TILE_ROWS,
-    };
+    for (int type = 0; type < OCTAVO_WEIGHT_TYPES; type++) {
+        kernels->dot_f32[type] = entries_f32[type];
+        kernels->dot_q8[type] = entries_q8[type] ? entries_q8[type] : dot_q8_of_floats;
+    }
+    kernels->tile_rows_f32 = OCTAVO_TILE_ROWS;
+    kernels->tile_rows_q8 = OCTAVO_TILE_ROWS;
 }

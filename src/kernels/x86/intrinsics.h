@@ -7,10 +7,7 @@
 #define OCTAVO_KERNELS_X86_INTRINSICS_H
 
 #ifdef OCTAVO_EMULATE_AVX512
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
-#include <simde/x86/f16c.h>
-#include <simde/x86/fma.h>
+#include "kernels/x86/intrinsics_emulated.h"
 #else
 #include <immintrin.h>
 #endif

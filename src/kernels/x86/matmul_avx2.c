@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matmul for avx2.
+ * Matmul with AVX2, FMA and F16C: 16 registers hold 4 rows by 16 outputs.
  */
 #include "kernels/matmul.h"
+#include "kernels/x86/matmul_words_avx2.h"
+/* the words come first */
+#include "kernels/x86/matmul_maddubs.h"
+
+enum { F32_ROWS = 4, Q8_ROWS = 4, FEW_ROWS = 2 };
+
+#include "kernels/x86/matmul_f32_tmpl.h"
+#include "kernels/x86/matmul_q8_tmpl.h"
+
+#define DOT_F32 dot_f32
+#define DOT_Q8  dot_q8
+#include "kernels/matmul_entries_tmpl.h"
 
 void octavo_matmul_kernels_avx2(octavo_matmul_kernels *kernels) {
-    (void)kernels; /* nothing raised yet */
+    for (int type = 0; type < OCTAVO_WEIGHT_TYPES; type++) {
+        kernels->dot_f32[type] = entries_f32[type];
+        if (entries_q8[type]) kernels->dot_q8[type] = entries_q8[type];
+    }
+    kernels->tile_rows_f32 = 2 * F32_ROWS; /* quantised weights are unpacked once for both */
+    kernels->tile_rows_q8 = Q8_ROWS;
 }

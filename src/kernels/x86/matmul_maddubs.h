@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * block_sums (see matmul_q8_tmpl.h) from products of unsigned and signed bytes added in pairs to 16
+ * bits. With |q| <= 127 a pair is at most 3810 for codes of 4 bits, 7874 for 5 and 16002 for 6; so
+ * 8, 4 and 2 of them fit into 16 bits before they must be widened. Codes of 8 bits are made signed,
+ * and their sign moved to q: 128 * 127 * 2 fits.
+ */
+#ifndef OCTAVO_KERNELS_X86_MATMUL_MADDUBS_H
+#define OCTAVO_KERNELS_X86_MATMUL_MADDUBS_H
+
+#include "kernels/x86/matmul_codes.h"
+
+static OCTAVO_ALWAYS_INLINE void block_sums_of_bytes(int rows, int vectors, vi *sums,
+                                                     const uint8_t *codes, int o,
+                                                     const octavo_q8_block *const *x, int64_t b) {
+    for (int i = 0; i < rows * vectors; i++)
+        sums[i] = vi_zero();
+    for (int g = 0; g < 8; g++) {
+        for (int v = 0; v < vectors; v++) {
+            const vi w =
+                vi_xor(load_codes(OCTAVO_WEIGHT_Q8_0, codes, o + v * LANES, g), vi_set8(-128));
+            const vi magnitude = vi_abs8(w);
+            for (int r = 0; r < rows; r++) {
+                vi pairs = vi_maddubs(magnitude, vi_sign8(vi_set_word(x[r][b].q + 4 * g), w));
+                vi *sum = &sums[r * vectors + v];
+                *sum = vi_add32(*sum, vi_madd16(pairs, vi_set16(1)));
+            }
+        }
+    }
+}
+
+/* pairs += group g. */
+static OCTAVO_ALWAYS_INLINE void sum_groups(octavo_weight_type type, int rows, int vectors,
+                                            vi *pairs, const uint8_t *codes, int o,
+                                            const octavo_q8_block *const *x, int64_t b, int g) {
+    for (int v = 0; v < vectors; v++) {
+        const vi w = load_codes(type, codes, o + v * LANES, g);
+        for (int r = 0; r < rows; r++) {
+            vi *sum = &pairs[r * vectors + v];
+            *sum = vi_add16(*sum, vi_maddubs(w, vi_set_word(x[r][b].q + 4 * g)));
+        }
+    }
+}
+
+static OCTAVO_ALWAYS_INLINE void clear(vi *pairs, int n) {
+    for (int i = 0; i < n; i++)
+        pairs[i] = vi_zero();
+}
+
+static OCTAVO_ALWAYS_INLINE void widen(vi *sums, const vi *pairs, int n) {
+    for (int i = 0; i < n; i++)
+        sums[i] = vi_add32(sums[i], vi_madd16(pairs[i], vi_set16(1)));
+}
+
+static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, int vectors,
+                                            vi *sums, const uint8_t *codes, int o,
+                                            const octavo_q8_block *const *x, int64_t b) {
+    const int n = rows * vectors;
+    vi pairs[OCTAVO_TILE_ROWS * 4];
+    if (type == OCTAVO_WEIGHT_Q8_0) {
+        block_sums_of_bytes(rows, vectors, sums, codes, o, x, b);
+        return;
+    }
+    for (int half = 0; half < (type == OCTAVO_WEIGHT_Q6_K ? 2 : 1); half++)
+        for (int i = 0; i < n; i++)
+            sums[half * n + i] =
+                code_offset(type) ? offset_sum(type, x[i / vectors] + b, half) : vi_zero();
+
+    if (type == OCTAVO_WEIGHT_Q6_K) {
+        for (int g = 0; g < 8; g += 2) {
+            clear(pairs, n);
+            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
+            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g + 1);
+            widen(sums + g / 4 * n, pairs, n);
+        }
+    } else if (type == OCTAVO_WEIGHT_Q5_0) {
+        for (int half = 0; half < 8; half += 4) {
+            clear(pairs, n);
+            for (int g = half; g < half + 4; g++)
+                sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
+            widen(sums, pairs, n);
+        }
+    } else {
+        clear(pairs, n);
+        for (int g = 0; g < 4; g++) {
+            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
+            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g + 4);
+        }
+        widen(sums, pairs, n);
+    }
+}
+
+#endif

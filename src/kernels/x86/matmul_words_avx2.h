@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The words in which the matmul templates are written, for 256-bit vectors: vf of f32, vi of
+ * integers, one lane of 32 bits an output.
+ */
+#ifndef OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX2_H
+#define OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX2_H
+
+#include "kernels/x86/intrinsics.h"
+
+#include <stdint.h>
+#include <string.h>
+
+typedef __m256 vf;
+typedef __m256i vi;
+
+enum { LANES = 8 };
+
+static inline vf vf_zero(void) {
+    return _mm256_setzero_ps();
+}
+
+static inline vf vf_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+
+static inline vf vf_load(const float *p) {
+    return _mm256_load_ps(p);
+}
+
+static inline void vf_store(float *p, vf x) {
+    _mm256_store_ps(p, x);
+}
+
+static inline vf vf_add(vf a, vf b) {
+    return _mm256_add_ps(a, b);
+}
+
+static inline vf vf_sub(vf a, vf b) {
+    return _mm256_sub_ps(a, b);
+}
+
+static inline vf vf_mul(vf a, vf b) {
+    return _mm256_mul_ps(a, b);
+}
+
+/* a * b + c, rounded once */
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline vf vf_from_s32(vi x) {
+    return _mm256_cvtepi32_ps(x);
+}
+
+static inline vf vf_from_f16(const uint8_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+
+static inline vf vf_from_u8(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+static inline vf vf_from_s8(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+static inline vf vf_from_bits(vi x) {
+    return _mm256_castsi256_ps(x);
+}
+
+static inline vf vf_negate(vf x) {
+    return _mm256_xor_ps(x, _mm256_set1_ps(-0.0f));
+}
+
+static inline vi vi_zero(void) {
+    return _mm256_setzero_si256();
+}
+
+static inline vi vi_load(const uint8_t *p) {
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+/* 4 bytes in every lane */
+static inline vi vi_set_word(const void *p) {
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm256_set1_epi32(word);
+}
+
+static inline vi vi_set8(int x) {
+    return _mm256_set1_epi8((char)x);
+}
+
+static inline vi vi_set16(int x) {
+    return _mm256_set1_epi16((short)x);
+}
+
+static inline vi vi_set32(int x) {
+    return _mm256_set1_epi32(x);
+}
+
+static inline vi vi_and(vi a, vi b) {
+    return _mm256_and_si256(a, b);
+}
+
+static inline vi vi_or(vi a, vi b) {
+    return _mm256_or_si256(a, b);
+}
+
+static inline vi vi_xor(vi a, vi b) {
+    return _mm256_xor_si256(a, b);
+}
+
+/* macros, since a shift count must be a literal where nothing is inlined */
+#define vi_shl16(x, n) _mm256_slli_epi16(x, n)
+#define vi_shr16(x, n) _mm256_srli_epi16(x, n)
+#define vi_shl32(x, n) _mm256_slli_epi32(x, n)
+#define vi_shr32(x, n) _mm256_srli_epi32(x, n)
+
+static inline vi vi_add16(vi a, vi b) {
+    return _mm256_add_epi16(a, b);
+}
+
+static inline vi vi_add32(vi a, vi b) {
+    return _mm256_add_epi32(a, b);
+}
+
+static inline vi vi_sub32(vi a, vi b) {
+    return _mm256_sub_epi32(a, b);
+}
+
+/* 16-bit sums of two products each: unsigned bytes of a, signed bytes of b */
+static inline vi vi_maddubs(vi a, vi b) {
+    return _mm256_maddubs_epi16(a, b);
+}
+
+/* 32-bit sums of two products each of signed 16-bit halves */
+static inline vi vi_madd16(vi a, vi b) {
+    return _mm256_madd_epi16(a, b);
+}
+
+static inline vi vi_abs8(vi x) {
+    return _mm256_abs_epi8(x);
+}
+
+/* x with the signs of w; what it gives where w is 0 is of no account */
+static inline vi vi_sign8(vi x, vi w) {
+    return _mm256_sign_epi8(x, w);
+}
+
+#endif
