@@ -55,21 +55,23 @@ typedef struct octavo_attention_limits {
     int32_t n_threads;
 } octavo_attention_limits;
 
-/* A piece of work: query tokens x heads x kv splits of one sequence. */
+/* A piece of work: some query tokens and heads of a sequence over some of its kv splits. */
 typedef struct octavo_attention_item octavo_attention_item;
-typedef struct octavo_attention_merge_item octavo_attention_merge_item;
+/* A query token whose splits went to several items. */
+typedef struct octavo_attention_join octavo_attention_join;
 
-/* How one step is cut into work. Layers with the same window share a plan; layers with another
- * window want a plan of their own for balance, though any plan gives the same bits. Written by
- * octavo_attention_plan_make; `next_item` is the only field that threads write meanwhile. */
+/* How one step is cut into work. It serves layers of the window it was made for, and of narrower
+ * ones (0 = none is the widest) with less balance; the bits are the same. Written by
+ * octavo_attention_plan_make; `next_item` is the only field that changes afterwards: phase 1 resets
+ * it, threads take from it in phase 2. */
 typedef struct octavo_attention_plan {
-    octavo_attention_heads heads;
+    octavo_attention_limits limits;
     octavo_attention_batch batch;
+    int64_t window;
     octavo_attention_item *items; /* [n_items], largest first */
     int64_t n_items;
-    octavo_attention_merge_item *merges; /* [n_merges] tokens whose splits went to several items */
-    int64_t n_merges;
-    int32_t tile_tokens_rows; /* rows (query tokens x heads) of the largest item */
+    octavo_attention_join *joins; /* [n_joins] */
+    int64_t n_joins;
     atomic_int_fast64_t next_item;
 } octavo_attention_plan;
 
@@ -80,7 +82,7 @@ size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits);
 size_t octavo_attention_workspace_bytes(const octavo_attention_limits *limits);
 
 /* Cuts a batch into work. memory: plan_bytes(limits), aligned to OCTAVO_ALIGN, used as long as the
- * plan. window: the sliding window the plan is balanced for, 0 = none. */
+ * plan. window: the sliding window of the layers it is for, 0 = none. */
 void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attention_limits *limits,
                                 const octavo_attention_batch *batch, int64_t window, void *memory);
 

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Phase 2: an item's rows against its keys, block by block. Per block the page table is resolved
+ * once, the next block's rows are prefetched, and each kv head's keys are staged once for all rows.
+ *
+ * A row visits exactly the positions it sees: scores of others are computed along in a tile, but
+ * their weights are 0 and their values are never touched, so what they hold cannot matter.
+ */
+#include "attention/internal.h"
+#include "base/compiler.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = OCTAVO_SOFTMAX_BLOCK, BLOCKS_PER_SPLIT = OCTAVO_KV_SPLIT / BLOCK, LINE = 64 };
+
+static_assert(OCTAVO_KV_SPLIT % OCTAVO_SOFTMAX_BLOCK == 0, "a split is whole blocks");
+static_assert(OCTAVO_SOFTMAX_BLOCK % OCTAVO_KEY_GROUP == 0, "a block is whole groups");
+
+/* An item while it runs. */
+typedef struct job {
+    octavo_attention_plan *plan;
+    const octavo_attention_kernels *kernels;
+    const octavo_attention_op *op;
+    void *workspace;
+    const octavo_attention_item *item;
+    attention_scratch scratch;
+    octavo_logit logit;
+    int32_t n_rows;   /* of one kv head: tokens x group */
+    int64_t width;    /* floats between accumulator rows */
+    size_t row_bytes; /* between K and V of a head in the cache */
+    size_t kv_size;
+    attention_range seen; /* by any of its rows */
+    attention_range full; /* by all of them */
+} job;
+
+/* Where the visible positions of a block lie. */
+typedef struct block {
+    int64_t first; /* absolute position of place 0 */
+    int begin;     /* places [begin, end) are seen by some row */
+    int end;
+    bool is_full;                /* all rows see all places */
+    const uint8_t *slots[BLOCK]; /* of whole key groups; a place that no row sees repeats `begin` */
+} block;
+
+static attention_range intersect(attention_range a, int64_t begin, int64_t end) {
+    if (a.begin < begin) a.begin = begin;
+    if (a.end > end) a.end = end;
+    if (a.end < a.begin) a.end = a.begin;
+    return a;
+}
+
+/* Resolves the page table for the part of `range` in block `index`. False: nothing there. */
+static bool resolve(const job *j, attention_range range, int64_t index, block *b) {
+    const octavo_attention_batch *batch = &j->plan->batch;
+    const int32_t *pages = batch->block_tables + j->item->seq * batch->pages_per_seq;
+    const uint8_t *cache = j->op->kv_cache;
+    const int64_t page_bytes = j->op->page_stride * (int64_t)j->kv_size;
+    const int64_t slot_bytes = j->op->slot_stride * (int64_t)j->kv_size;
+    attention_range part = intersect(range, index * BLOCK, (index + 1) * BLOCK);
+    if (part.begin == part.end) return false;
+    b->first = index * BLOCK;
+    b->begin = (int)(part.begin - b->first);
+    b->end = (int)(part.end - b->first);
+    b->is_full = j->full.begin <= b->first && j->full.end >= b->first + BLOCK;
+
+    int64_t page = part.begin / batch->page_size, slot = part.begin % batch->page_size;
+    const uint8_t *base = cache + pages[page] * page_bytes;
+    for (int i = b->begin; i < b->end; i++, slot++) {
+        if (slot == batch->page_size) {
+            slot = 0;
+            base = cache + pages[++page] * page_bytes;
+        }
+        b->slots[i] = base + slot * slot_bytes;
+    }
+    const int whole = OCTAVO_KEY_GROUP;
+    for (int i = b->begin / whole * whole; i < b->begin; i++)
+        b->slots[i] = b->slots[b->begin];
+    for (int i = b->end; i < (b->end + whole - 1) / whole * whole; i++)
+        b->slots[i] = b->slots[b->begin];
+    return true;
+}
+
+static void prefetch(const job *j, const block *b, size_t offset) {
+    const size_t bytes = (size_t)j->plan->limits.heads.head_dim * j->kv_size;
+    for (int i = b->begin; i < b->end; i++) {
+        const uint8_t *key = b->slots[i] + offset, *value = key + j->row_bytes;
+        for (size_t at = 0; at < bytes; at += LINE) {
+            OCTAVO_PREFETCH(key + at);
+            OCTAVO_PREFETCH(value + at);
+        }
+    }
+}
+
+/* The places of a block that a row sees; empty: begin >= end. */
+typedef struct places {
+    int begin;
+    int end;
+} places;
+
+static places row_places(const job *j, const block *b, int32_t row) {
+    if (b->is_full) return (places){0, BLOCK};
+    int64_t begin = j->scratch.begin[row] - b->first, end = j->scratch.end[row] - b->first;
+    return (places){(int)(begin > 0 ? begin : 0), (int)(end < BLOCK ? end : BLOCK)};
+}
+
+/* Where the values of a block are, as what type. */
+typedef struct value_source {
+    octavo_dtype type;
+    const uint8_t *const *slots;
+    size_t offset;
+} value_source;
+
+static void add_places(const job *j, const value_source *from, float *acc, const float *rescale,
+                       const float *weights, int32_t n, places p) {
+    j->kernels->values[from->type](acc, j->width, rescale, weights, n, from->slots, from->offset,
+                                   p.begin, p.end, j->plan->limits.heads.head_dim);
+}
+
+/* acc = rescale x acc + weights x values for the rows [row, row + n) of a head, each of which sees
+ * something. The places that all of them see go together, those that only some see row by row, so
+ * that each row adds its own places in ascending order and no others. */
+static void add_values(const job *j, const block *b, const value_source *from, float *acc,
+                       const float *rescale, const float *weights, int32_t row, int32_t n) {
+    const places first = row_places(j, b, row), last = row_places(j, b, row + n - 1);
+    const places common = {last.begin, first.end}; /* tokens ascend, so both bounds do */
+    if (common.begin >= common.end) {              /* a window narrower than the tile */
+        for (int32_t r = 0; r < n; r++)
+            add_places(j, from, acc + r * j->width, rescale + r, weights + r * BLOCK, 1,
+                       row_places(j, b, row + r));
+        return;
+    }
+    if (first.begin < common.begin) {
+        for (int32_t r = 0; r < n; r++)
+            add_places(j, from, acc + r * j->width, rescale + r, weights + r * BLOCK, 1,
+                       (places){row_places(j, b, row + r).begin, common.begin});
+        rescale = NULL;
+    }
+    add_places(j, from, acc, rescale, weights, n, common);
+    for (int32_t r = 0; common.end < last.end && r < n; r++) {
+        const places rest = {common.end, row_places(j, b, row + r).end};
+        if (rest.begin < rest.end)
+            add_places(j, from, acc + r * j->width, NULL, weights + r * BLOCK, 1, rest);
+    }
+}
+
+/* One head's rows against one block. */
+static void attend_block(const job *j, const block *b, int32_t head, float *acc, float *max,
+                         float *sum) {
+    const attention_scratch *s = &j->scratch;
+    const int d = j->plan->limits.heads.head_dim;
+    const size_t offset = (size_t)(2 * (j->item->head + head)) * j->row_bytes;
+    const int32_t base = head * j->n_rows;
+
+    /* the rows that see anything here are a run, as tokens ascend */
+    int32_t begin = 0, end = j->n_rows;
+    while (begin < end && j->scratch.end[begin] <= b->first)
+        begin++;
+    while (end > begin && j->scratch.begin[end - 1] >= b->first + BLOCK)
+        end--;
+    const int32_t n = end - begin;
+    if (n == 0) return;
+    const int32_t at = head * j->n_rows + begin;
+    float *weights = s->weights + (int64_t)at * BLOCK;
+
+    j->kernels->stage_keys[j->op->kv_dtype](s->keys, b->slots, offset, b->begin, b->end, d);
+    j->kernels->scores(weights, s->queries + at * j->width, j->width, n, s->keys, b->begin, b->end,
+                       d);
+    for (int32_t r = 0; r < n; r++) {
+        const places own = row_places(j, b, begin + r);
+        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, own.begin, own.end,
+                                            &j->logit, max + at + r, sum + at + r);
+    }
+
+    value_source from = {j->op->kv_dtype, b->slots, offset + j->row_bytes};
+    const uint8_t *staged[BLOCK];
+    const int32_t tile = j->kernels->tile_rows;
+    if (n > tile && from.type != OCTAVO_DTYPE_F32) { /* converted once for many rows */
+        for (int i = b->begin; i < b->end; i++) {
+            float *row = s->values + i * j->width;
+            j->kernels->load[from.type](row, b->slots[i] + from.offset, j->width);
+            staged[i] = (const uint8_t *)row;
+        }
+        from = (value_source){OCTAVO_DTYPE_F32, staged, 0};
+    }
+    for (int32_t r = 0; r < n; r += tile) {
+        const int32_t rows = n - r < tile ? n - r : tile;
+        add_values(j, b, &from, acc + (at + r) * j->width, s->rescale + r,
+                   weights + (int64_t)r * BLOCK, begin + r, rows);
+    }
+}
+
+/* All blocks of a split for all rows, from a clean start. */
+static void attend_split(const job *j, attention_range range, float *acc, float *max, float *sum) {
+    const int32_t rows = j->n_rows * j->item->n_heads;
+    memset(acc, 0, (size_t)(rows * j->width) * sizeof *acc);
+    for (int32_t r = 0; r < rows; r++) {
+        max[r] = -INFINITY;
+        sum[r] = 0.0f;
+    }
+    block blocks[2];
+    int64_t index = range.begin / BLOCK;
+    bool more = resolve(j, range, index, &blocks[0]);
+    for (int turn = 0; more; turn ^= 1) {
+        more = resolve(j, j->seen, ++index, &blocks[turn ^ 1]);
+        for (int32_t h = 0; h < j->item->n_heads; h++) {
+            if (more) {
+                size_t offset = (size_t)(2 * (j->item->head + h)) * j->row_bytes;
+                prefetch(j, &blocks[turn ^ 1], offset);
+            }
+            attend_block(j, &blocks[turn], h, acc, max, sum);
+        }
+        more = more && index * BLOCK < range.end;
+    }
+}
+
+/* Joins the running split to those before it. */
+static void fold_split(const job *j, int64_t split) {
+    const attention_scratch *s = &j->scratch;
+    for (int32_t r = 0; r < j->n_rows * j->item->n_heads; r++) {
+        const int64_t begin = s->begin[r % j->n_rows], end = s->end[r % j->n_rows];
+        if (end <= split * OCTAVO_KV_SPLIT || begin >= (split + 1) * OCTAVO_KV_SPLIT) continue;
+        float *total = s->total + r * j->width, *acc = s->acc + r * j->width;
+        if (begin / OCTAVO_KV_SPLIT == split) {
+            memcpy(total, acc, (size_t)j->width * sizeof *total);
+            s->total_max[r] = s->max[r];
+            s->total_sum[r] = s->sum[r];
+        } else {
+            j->kernels->merge(total, &s->total_max[r], &s->total_sum[r], acc, s->max[r], s->sum[r],
+                              j->width);
+        }
+    }
+}
+
+static int32_t query_head(const job *j, int32_t row) {
+    const octavo_attention_heads *heads = &j->plan->limits.heads;
+    int32_t head = j->item->head + row / j->n_rows;
+    return head * (heads->n_q_heads / heads->n_kv_heads) + j->item->group +
+           row % j->n_rows % j->item->n_group;
+}
+
+static int32_t query_token(const job *j, int32_t row) {
+    return j->item->token + row % j->n_rows / j->item->n_group;
+}
+
+/* Leaves the running split's rows to phase 3. */
+static void keep_split(const job *j, int64_t split) {
+    const attention_scratch *s = &j->scratch;
+    const octavo_attention_limits *limits = &j->plan->limits;
+    for (int32_t r = 0; r < j->n_rows * j->item->n_heads; r++) {
+        const octavo_attention_join *join = j->plan->joins + j->item->join + query_token(j, r);
+        float *part = octavo_attention_part(
+            limits, j->workspace,
+            join->part + (split - join->split) * limits->heads.n_q_heads + query_head(j, r));
+        part[0] = s->max[r];
+        part[1] = s->sum[r];
+        memcpy(part + OCTAVO_ATTENTION_PART_HEAD, s->acc + r * j->width,
+               (size_t)j->width * sizeof *part);
+    }
+}
+
+static void attend_item(job *j) {
+    const octavo_attention_batch *batch = &j->plan->batch;
+    const octavo_attention_item *item = j->item;
+    const attention_scratch *s = &j->scratch;
+    const int32_t d = j->plan->limits.heads.head_dim;
+    const int64_t first_row = batch->query_start_loc[item->seq];
+    j->n_rows = item->n_tokens * item->n_group;
+    for (int32_t r = 0; r < j->n_rows; r++) {
+        attention_range seen =
+            attention_visible(batch, item->seq, query_token(j, r), j->op->window);
+        s->begin[r] = (int32_t)seen.begin;
+        s->end[r] = (int32_t)seen.end;
+    }
+    j->seen = (attention_range){s->begin[0], s->end[j->n_rows - 1]};
+    j->full = (attention_range){s->begin[j->n_rows - 1], s->end[0]};
+
+    const int32_t rows = j->n_rows * item->n_heads;
+    for (int32_t r = 0; r < rows; r++)
+        octavo_attention_load_query(s->queries + r * j->width, j->kernels, j->op,
+                                    first_row + query_token(j, r), query_head(j, r), d);
+    for (int64_t i = 0; i < item->n_splits; i++) {
+        const int64_t split = item->split + i;
+        attention_range range =
+            intersect(j->seen, split * OCTAVO_KV_SPLIT, (split + 1) * OCTAVO_KV_SPLIT);
+        if (range.begin == range.end) continue;
+        attend_split(j, range, s->acc, s->max, s->sum);
+        if (item->join >= 0)
+            keep_split(j, split);
+        else
+            fold_split(j, split);
+    }
+    if (item->join >= 0) return;
+    for (int32_t r = 0; r < rows; r++)
+        octavo_attention_store_output(j->kernels, j->op, first_row + query_token(j, r),
+                                      query_head(j, r), d, s->total + r * j->width, s->total_max[r],
+                                      s->total_sum[r]);
+}
+
+void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
+                             const octavo_attention_op *op, void *workspace, int thread) {
+    octavo_assert(plan->window == 0 || (op->window > 0 && op->window <= plan->window));
+    const octavo_attention_heads *heads = &plan->limits.heads;
+    const size_t kv_size = octavo_dtype_size(op->kv_dtype);
+    job j = {
+        .plan = plan,
+        .kernels = kernels,
+        .op = op,
+        .workspace = workspace,
+        .scratch = octavo_attention_scratch(&plan->limits, workspace, thread),
+        .logit = {.scale = op->scale, .soft_cap = op->soft_cap},
+        .width = octavo_attention_width(heads),
+        .row_bytes = (size_t)octavo_attention_lanes(heads->head_dim) * kv_size,
+        .kv_size = kv_size,
+    };
+    for (;;) {
+        int64_t i = atomic_fetch_add_explicit(&plan->next_item, 1, memory_order_relaxed);
+        if (i >= plan->n_items) return;
+        j.item = &plan->items[i];
+        attend_item(&j);
+    }
+}

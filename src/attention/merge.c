@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Phase 3: rows whose splits were computed by several items. Splits are folded in ascending order,
+ * exactly as one item that has them all does it.
+ */
+#include "attention/internal.h"
+#include "base/thread.h"
+
+static void join_row(const octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
+                     const octavo_attention_op *op, void *workspace,
+                     const octavo_attention_join *join, int32_t head) {
+    const octavo_attention_limits *limits = &plan->limits;
+    const octavo_attention_heads *heads = &limits->heads;
+    const attention_range seen =
+        attention_visible(&plan->batch, join->seq, join->token, op->window);
+    const int64_t first = seen.begin / OCTAVO_KV_SPLIT, last = (seen.end - 1) / OCTAVO_KV_SPLIT;
+    float *total = octavo_attention_part(
+        limits, workspace, join->part + (first - join->split) * heads->n_q_heads + head);
+    for (int64_t split = first + 1; split <= last; split++) {
+        const float *part = octavo_attention_part(
+            limits, workspace, join->part + (split - join->split) * heads->n_q_heads + head);
+        kernels->merge(total + OCTAVO_ATTENTION_PART_HEAD, &total[0], &total[1],
+                       part + OCTAVO_ATTENTION_PART_HEAD, part[0], part[1],
+                       octavo_attention_width(heads));
+    }
+    octavo_attention_store_output(kernels, op, plan->batch.query_start_loc[join->seq] + join->token,
+                                  head, heads->head_dim, total + OCTAVO_ATTENTION_PART_HEAD,
+                                  total[0], total[1]);
+}
+
+void octavo_attention_merge(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
+                            const octavo_attention_op *op, void *workspace, int thread,
+                            int n_threads) {
+    const int32_t n_heads = plan->limits.heads.n_q_heads;
+    int64_t begin, end;
+    octavo_pool_share(plan->n_joins * n_heads, 1, thread, n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++)
+        join_row(plan, kernels, op, workspace, &plan->joins[i / n_heads], (int32_t)(i % n_heads));
+}

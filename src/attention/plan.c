@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cuts a batch into work items, largest first. A sequence is cut along query tokens, kv heads and
+ * the query heads of a kv head only as far as an item's rows demand, so that a page is visited once
+ * for many heads; further, and along kv splits, where there would be too little to share among the
+ * threads. The cut never changes a bit of the result.
+ */
+#include "attention/internal.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+enum {
+    ITEMS_PER_THREAD = 4,   /* what balance asks for */
+    EXTRA_PER_THREAD = 32,  /* most items beyond those that rows demand */
+    PARTS_PER_THREAD = 128, /* most (token, split) pairs that are joined afterwards */
+    JOIN_TOKENS = 8,        /* a sequence with more query tokens has enough to share */
+    LEAST_ROWS = 8,         /* tokens are not cut finer than this */
+    STAGE_ROWS = 8,         /* staging a key costs about as much as so many rows use it */
+};
+
+typedef octavo_attention_item item;
+
+/* Into how many pieces a sequence is cut along each axis. */
+typedef struct cut {
+    int64_t tokens;
+    int64_t heads;
+    int64_t groups;
+    int64_t splits;
+} cut;
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t pieces(const cut *c) {
+    return c->tokens * c->heads * c->groups * c->splits;
+}
+
+static int32_t group_size(const octavo_attention_heads *heads) {
+    return heads->n_q_heads / heads->n_kv_heads;
+}
+
+/* Query heads of a group that go into one item. */
+static int64_t group_part(const octavo_attention_heads *heads) {
+    int64_t parts = ceil_div(group_size(heads), octavo_attention_max_rows(heads));
+    return ceil_div(group_size(heads), parts);
+}
+
+/* The coarsest cut whose items have no more rows than scratch has. */
+static cut natural_cut(const octavo_attention_heads *heads, int64_t q_len) {
+    const int64_t max_rows = octavo_attention_max_rows(heads);
+    const int64_t part = group_part(heads);
+    cut c = {.splits = 1, .groups = ceil_div(group_size(heads), part)};
+    c.tokens = ceil_div(q_len, max_rows / part);
+    int64_t tokens = ceil_div(q_len, c.tokens);
+    int64_t together = c.groups > 1 ? 1 : min64(max_rows / (tokens * part), heads->n_kv_heads);
+    c.heads = ceil_div(heads->n_kv_heads, together);
+    return c;
+}
+
+static int64_t max_items(const octavo_attention_limits *limits) {
+    const octavo_attention_heads *heads = &limits->heads;
+    const int64_t part = group_part(heads);
+    const int64_t tokens = octavo_attention_max_rows(heads) / part;
+    return (limits->max_tokens / tokens + limits->max_seqs) * heads->n_kv_heads *
+               ceil_div(group_size(heads), part) +
+           (int64_t)EXTRA_PER_THREAD * limits->n_threads;
+}
+
+static int64_t max_joins(const octavo_attention_limits *limits) {
+    return min64(limits->max_tokens, (int64_t)PARTS_PER_THREAD * limits->n_threads);
+}
+
+int64_t octavo_attention_max_parts(const octavo_attention_limits *limits) {
+    return (int64_t)PARTS_PER_THREAD * limits->n_threads * limits->heads.n_q_heads;
+}
+
+size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits) {
+    size_t items, joins, sum;
+    if (!octavo_size_mul((size_t)max_items(limits), sizeof(item), &items) ||
+        !octavo_size_mul((size_t)max_joins(limits), sizeof(octavo_attention_join), &joins) ||
+        !octavo_size_add(items, joins, &sum))
+        return 0;
+    return sum;
+}
+
+/* --- cost --- */
+
+/* Keys that query tokens [token, token + n) visit, together and summed over the tokens. */
+static int64_t keys_spanned(const octavo_attention_batch *batch, int64_t seq, int64_t token,
+                            int64_t n, int64_t window) {
+    return attention_visible(batch, seq, token + n - 1, window).end -
+           attention_visible(batch, seq, token, window).begin;
+}
+
+static int64_t keys_seen(const octavo_attention_batch *batch, int64_t seq, int64_t token, int64_t n,
+                         int64_t window) {
+    attention_range first = attention_visible(batch, seq, token, window);
+    attention_range last = attention_visible(batch, seq, token + n - 1, window);
+    return n * ((first.end - first.begin) + (last.end - last.begin)) / 2;
+}
+
+static int64_t cost_of(const octavo_attention_batch *batch, const item *it, int64_t window) {
+    int64_t seen = keys_seen(batch, it->seq, it->token, it->n_tokens, window);
+    int64_t spanned = keys_spanned(batch, it->seq, it->token, it->n_tokens, window);
+    return it->n_heads * (seen * it->n_group + spanned * STAGE_ROWS);
+}
+
+static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq, int64_t window) {
+    const octavo_attention_heads *heads = &plan->limits.heads;
+    int64_t q_len = attention_query_length(&plan->batch, seq);
+    if (q_len == 0) return 0;
+    item whole = {.seq = (int32_t)seq,
+                  .n_tokens = (int32_t)q_len,
+                  .n_heads = heads->n_kv_heads,
+                  .n_group = group_size(heads)};
+    return cost_of(&plan->batch, &whole, window);
+}
+
+/* --- cutting --- */
+
+/* What plan_make has left to give out, and what an item should cost. */
+typedef struct budget {
+    int64_t target;
+    int64_t items; /* beyond those that rows demand */
+    int64_t parts; /* (token, split) pairs */
+    int64_t window;
+} budget;
+
+/* Raises *axis towards `most` until there are `wanted` pieces. */
+static void cut_finer(cut *c, int64_t *axis, int64_t most, int64_t wanted) {
+    int64_t others = pieces(c) / *axis;
+    int64_t n = min64(ceil_div(wanted, others), most);
+    if (n > *axis) *axis = n;
+}
+
+static cut cut_sequence(const octavo_attention_plan *plan, budget *left, int64_t seq,
+                        int64_t n_splits) {
+    const octavo_attention_heads *heads = &plan->limits.heads;
+    const int64_t q_len = attention_query_length(&plan->batch, seq);
+    const int64_t n_threads = plan->limits.n_threads;
+    const cut coarse = natural_cut(heads, q_len);
+    cut fine = coarse;
+    int64_t wanted = ceil_div(sequence_cost(plan, seq, left->window), left->target);
+    if (n_threads == 1 || wanted <= pieces(&coarse)) return coarse;
+    if (q_len <= JOIN_TOKENS && q_len * n_splits <= left->parts)
+        cut_finer(&fine, &fine.splits, n_splits, wanted);
+    cut_finer(&fine, &fine.heads, heads->n_kv_heads, wanted);
+    int64_t tokens = ceil_div(LEAST_ROWS, ceil_div(group_size(heads), fine.groups));
+    cut_finer(&fine, &fine.tokens, ceil_div(q_len, tokens), wanted);
+    /* pieces of a group stage the same keys, so only to give each thread something */
+    if (fine.heads == heads->n_kv_heads)
+        cut_finer(&fine, &fine.groups, group_size(heads), min64(wanted, n_threads));
+    int64_t more = pieces(&fine) - pieces(&coarse);
+    if (more > left->items) return coarse;
+    left->items -= more;
+    return fine;
+}
+
+/* Piece i of n: [*begin, *begin + *count). */
+static void piece(int64_t extent, int64_t n, int64_t i, int32_t *begin, int32_t *count) {
+    int64_t from = extent * i / n, to = extent * (i + 1) / n;
+    *begin = (int32_t)from;
+    *count = (int32_t)(to - from);
+}
+
+static int32_t add_joins(octavo_attention_plan *plan, budget *left, int64_t seq, int64_t split,
+                         int64_t n_splits) {
+    const octavo_attention_limits *limits = &plan->limits;
+    const int64_t all = (int64_t)PARTS_PER_THREAD * limits->n_threads;
+    const int64_t q_len = attention_query_length(&plan->batch, seq);
+    const int32_t first = (int32_t)plan->n_joins;
+    for (int64_t t = 0; t < q_len; t++) {
+        plan->joins[plan->n_joins++] =
+            (octavo_attention_join){.seq = (int32_t)seq,
+                                    .token = (int32_t)t,
+                                    .split = (int32_t)split,
+                                    .n_splits = (int32_t)n_splits,
+                                    .part = (all - left->parts) * limits->heads.n_q_heads};
+        left->parts -= n_splits;
+    }
+    octavo_assert(left->parts >= 0 && plan->n_joins <= max_joins(limits));
+    return first;
+}
+
+static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
+    const octavo_attention_heads *heads = &plan->limits.heads;
+    const octavo_attention_batch *batch = &plan->batch;
+    const int64_t q_len = attention_query_length(batch, seq);
+    if (q_len == 0) return;
+    const int64_t split = attention_visible(batch, seq, 0, left->window).begin / OCTAVO_KV_SPLIT;
+    const int64_t n_splits = ceil_div(batch->kv_lens[seq], OCTAVO_KV_SPLIT) - split;
+    const cut c = cut_sequence(plan, left, seq, n_splits);
+    const int32_t join = c.splits > 1 ? add_joins(plan, left, seq, split, n_splits) : -1;
+    for (int64_t i = 0; i < pieces(&c); i++) {
+        item it = {.seq = (int32_t)seq, .join = join};
+        int64_t rest = i;
+        piece(n_splits, c.splits, rest % c.splits, &it.split, &it.n_splits);
+        it.split += (int32_t)split;
+        rest /= c.splits;
+        piece(group_size(heads), c.groups, rest % c.groups, &it.group, &it.n_group);
+        rest /= c.groups;
+        piece(heads->n_kv_heads, c.heads, rest % c.heads, &it.head, &it.n_heads);
+        piece(q_len, c.tokens, rest / c.heads, &it.token, &it.n_tokens);
+        it.cost = cost_of(batch, &it, left->window) * it.n_splits / n_splits;
+        plan->items[plan->n_items++] = it;
+    }
+    octavo_assert(plan->n_items <= max_items(&plan->limits));
+}
+
+/* --- sorting, in place and without recursion --- */
+
+static void sift_down(item *items, int64_t root, int64_t n) {
+    const item moved = items[root];
+    for (int64_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && items[child + 1].cost < items[child].cost) child++;
+        if (moved.cost <= items[child].cost) break;
+        items[root] = items[child];
+    }
+    items[root] = moved;
+}
+
+static void sort_descending(item *items, int64_t n) {
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sift_down(items, i, n);
+    for (int64_t i = n - 1; i > 0; i--) {
+        const item least = items[0];
+        items[0] = items[i];
+        items[i] = least;
+        sift_down(items, 0, i);
+    }
+}
+
+void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attention_limits *limits,
+                                const octavo_attention_batch *batch, int64_t window, void *memory) {
+    octavo_assert(batch->n_seqs <= limits->max_seqs && batch->n_tokens <= limits->max_tokens);
+    plan->limits = *limits;
+    plan->batch = *batch;
+    plan->window = window;
+    plan->items = memory;
+    plan->n_items = 0;
+    plan->joins = (void *)(plan->items + max_items(limits));
+    plan->n_joins = 0;
+    atomic_init(&plan->next_item, 0);
+
+    int64_t total = 0;
+    for (int64_t i = 0; i < batch->n_seqs; i++)
+        total += sequence_cost(plan, i, window);
+    budget left = {.target = total / ((int64_t)ITEMS_PER_THREAD * limits->n_threads) + 1,
+                   .items = (int64_t)EXTRA_PER_THREAD * limits->n_threads,
+                   .parts = (int64_t)PARTS_PER_THREAD * limits->n_threads,
+                   .window = window};
+    for (int64_t i = 0; i < batch->n_seqs; i++)
+        add_items(plan, &left, i);
+    sort_descending(plan->items, plan->n_items);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ends of a row: a query on its way in, an accumulator on its way out.
+ */
+#include "attention/internal.h"
+#include "base/compiler.h"
+#include "base/number.h"
+
+#include <math.h>
+
+/* Largest finite value of the cache's type. */
+static float largest(octavo_dtype dtype) {
+    switch (dtype) {
+    case OCTAVO_DTYPE_F16:
+        return 65504.0f;
+    case OCTAVO_DTYPE_BF16:
+        return octavo_bf16_to_f32(0x7f7f);
+    default:
+        return octavo_f32_from_bits(0x7f7fffff);
+    }
+}
+
+static float rounded(float x, octavo_dtype dtype) {
+    switch (dtype) {
+    case OCTAVO_DTYPE_F16:
+        return octavo_f16_to_f32(octavo_f32_to_f16(x));
+    case OCTAVO_DTYPE_BF16:
+        return octavo_bf16_to_f32(octavo_f32_to_bf16(x));
+    default:
+        return x;
+    }
+}
+
+/* Rule R9: the quotient is rounded to the query's type, clipped to the cache's range and rounded to
+ * the cache's type; the clipped value is one of the query's type, like the references'. */
+static void quantise(float *x, const octavo_attention_op *op, int64_t n) {
+    const float divisor = rounded(op->q_scale, op->q_dtype);
+    const float limit = largest(op->kv_dtype);
+    for (int64_t i = 0; i < n; i++) {
+        float y = rounded(x[i] / divisor, op->q_dtype);
+        if (y > limit) y = limit;
+        if (y < -limit) y = -limit;
+        x[i] = rounded(rounded(y, op->q_dtype), op->kv_dtype);
+    }
+}
+
+void octavo_attention_load_query(float *out, const octavo_attention_kernels *kernels,
+                                 const octavo_attention_op *op, int64_t row, int32_t head,
+                                 int32_t head_dim) {
+    const int64_t element = row * op->q_token_stride + head * op->q_head_stride;
+    const uint8_t *from =
+        (const uint8_t *)op->queries + element * (int64_t)octavo_dtype_size(op->q_dtype);
+    kernels->load[op->q_dtype](out, from, head_dim);
+    if (op->has_q_scale) quantise(out, op, head_dim);
+}
+
+void octavo_attention_store_output(const octavo_attention_kernels *kernels,
+                                   const octavo_attention_op *op, int64_t row, int32_t head,
+                                   int32_t head_dim, const float *acc, float max, float sum) {
+    float scale = op->v_scale;
+    if (op->sink) scale *= kernels->sink(op->sink[head], &max, &sum);
+    const int64_t element = row * op->out_token_stride + head * op->out_head_stride;
+    uint8_t *to = (uint8_t *)op->output + element * (int64_t)octavo_dtype_size(op->q_dtype);
+    kernels->store[op->q_dtype](to, acc, scale / sum, head_dim);
+}
