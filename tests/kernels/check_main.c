@@ -5,9 +5,11 @@
 #include "base/compiler.h"
 #include "tester.h"
 
+void check_machine(tester *t);
 void check_vector(tester *t);
 
 static const tester_client clients[] = {
+    {"machine", check_machine},
     {"vector", check_vector},
 };
 
