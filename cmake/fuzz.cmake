@@ -1,14 +1,20 @@
 # tests/fuzz/fuzz_NAME.c -> fuzz_NAME, a libFuzzer program over the whole library, which is built with
-# coverage too. Needs clang.
+# coverage too. tests/fuzz/fuzz_NAME_seeds.c -> fuzz_NAME_seeds, which writes a first corpus into a folder.
+# Needs clang.
 if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "OCTAVO_FUZZ needs clang: configure with CC=clang")
 endif()
+add_custom_target(fuzz)
 file(GLOB sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
+    add_executable(${name} EXCLUDE_FROM_ALL ${source})
     target_include_directories(${name} PRIVATE src include)
     target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
     target_link_libraries(${name} PRIVATE octavo_flags octavo_static)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(NOT name MATCHES "_seeds$")
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    endif()
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY fuzz)
+    add_dependencies(fuzz ${name})
 endforeach()
