@@ -91,7 +91,7 @@ static octavo_status read_vocab(const octavo_gguf *gguf, octavo_model_config *co
 static octavo_status read_common(const octavo_gguf *gguf, octavo_model_config *config,
                                  octavo_error *error) {
     octavo_status status;
-    int64_t n_layers, experts, value_dim;
+    int64_t n_layers = 0, experts = 0, value_dim = 0;
     char key[96];
     if ((status = read_number(gguf, config, "block_count", -1, 1, 4096, &n_layers, error)) ||
         (status =

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this machine can do at most: the limits that speeds are held against.
+ */
+#ifndef OCTAVO_MACHINE_H
+#define OCTAVO_MACHINE_H
+
+#include "octavo/status.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of all threads together; 0 for what the processor has no instruction for. */
+typedef struct octavo_machine_limits {
+    int threads;
+    double read_gbps;  /* reading memory in ascending order, 10^9 bytes a second */
+    double f32_gflops; /* multiply-adds count two */
+    double bf16_gflops;
+    double int8_gops;
+    double fork_join_seconds; /* an empty run of the thread pool, threads awake */
+} octavo_machine_limits;
+
+/* Measures with 1..max_threads threads (0: one for each physical core) and gives one row for each
+ * thread count: limits [capacity], *n_limits rows. Takes about `seconds` in all (0: 2 seconds).
+ * `isa` as in octavo_model_options. Statuses: INVALID, UNSUPPORTED, LIMIT (capacity too small),
+ * MEMORY. Any thread. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_machine_measure(int max_threads, const char *isa,
+                                                                  double seconds,
+                                                                  octavo_machine_limits *limits,
+                                                                  size_t capacity, size_t *n_limits,
+                                                                  octavo_error *error);
+
+/* Highest resident memory of the process so far, in bytes; 0 where the system does not tell. Any
+ * thread. */
+OCTAVO_API unsigned long long octavo_machine_peak_rss(void);
+
+/* Physical cores that the process may use. Any thread. */
+OCTAVO_API int octavo_machine_cores(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

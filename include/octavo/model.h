@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model and its sequences: load weights, feed token ids, get logits.
+ *
+ * A sequence is one text in the making: it owns pages of the model's paged key/value cache. A step
+ * feeds new ids to any number of sequences at once. The logits of a sequence are the same bits
+ * whatever else is in its steps, however its ids were cut into steps, however many threads run and
+ * wherever its pages lie.
+ *
+ * Threads: a model and its sequences have one owner at a time: no two calls on them may overlap,
+ * except where a function says "any thread".
+ */
+#ifndef OCTAVO_MODEL_H
+#define OCTAVO_MODEL_H
+
+#include "octavo/dtype.h"
+#include "octavo/log.h"
+#include "octavo/status.h"
+#include "octavo/tokenizer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct octavo_model octavo_model;
+typedef struct octavo_sequence octavo_sequence;
+
+typedef enum octavo_precision {
+    OCTAVO_PRECISION_FAST = 0,  /* activations are quantised for quantised weights */
+    OCTAVO_PRECISION_EXACT = 1, /* f32 activations and arithmetic everywhere */
+} octavo_precision;
+
+/* kv_dtype: f16 or bf16, whichever the processor does faster; f32 in exact precision. */
+#define OCTAVO_KV_DTYPE_AUTO (-1)
+
+typedef struct octavo_model_options {
+    size_t size;     /* sizeof(octavo_model_options) */
+    int threads;     /* 0: one for each physical core that the process may use */
+    const char *isa; /* instruction set: "scalar", "avx2", ...; NULL: the best there is */
+    octavo_precision precision; /* OCTAVO_PRECISION_FAST */
+    int kv_dtype;               /* OCTAVO_KV_DTYPE_AUTO, or an octavo_dtype: f32, f16, bf16 */
+    int page_size;              /* 16: slots in a page of the cache, 1 to 1024 */
+    uint64_t kv_memory;         /* bytes for the cache; 0: what one full context needs */
+    int64_t context;   /* longest sequence; 0: the model's own; more than that is refused */
+    int chunk;         /* 512: most ids in a step */
+    int max_sequences; /* 64: most sequences in a step */
+    bool pin;          /* true: bind each thread to a core of its own where possible */
+    /* Called while loading, on the calling thread, with bytes done and in all. Another value than 0
+     * stops the load with OCTAVO_ERROR_CANCELLED. NULL: not called. */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total);
+    void *progress_cookie;
+    octavo_log log; /* level ERROR, no sink */
+} octavo_model_options;
+
+/* Fills in the defaults named above. */
+OCTAVO_API void octavo_model_options_init(octavo_model_options *options);
+
+/* Loads a GGUF file, or the first part of a split one.
+ *   path     the file; not kept
+ *   options  NULL: the defaults; not kept
+ *   model    receives the handle; the caller closes it. Untouched on failure
+ * Statuses: NOT_FOUND, IO, FORMAT (the file is malformed), UNSUPPORTED (an architecture, a tensor
+ * type or an instruction set that this build or machine does not have), INVALID (an option out of
+ * range), LIMIT (a cache too small for one page), MEMORY, CANCELLED. Any thread. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_open(const char *path,
+                                                             const octavo_model_options *options,
+                                                             octavo_model **model,
+                                                             octavo_error *error);
+
+/* Frees the model and sets the handle to NULL; takes NULL. Its sequences must be destroyed before.
+ */
+OCTAVO_API void octavo_model_close(octavo_model **model);
+
+/* Facts about an open model, as it runs. Texts live as long as the model. */
+typedef struct octavo_model_facts {
+    const char *architecture; /* "llama" */
+    const char *isa;          /* "avx2" */
+    int threads;
+    int32_t vocabulary; /* logits in a row */
+    int64_t context;    /* longest sequence here */
+    int64_t layers, width, heads, kv_heads, head_width;
+    octavo_dtype kv_dtype;
+    int page_size;
+    int64_t pages;
+    int chunk;             /* most ids in a step */
+    int max_sequences;     /* most sequences in a step */
+    uint64_t weight_bytes; /* of the tensors in the file */
+    uint64_t packed_bytes; /* of the weights in memory */
+    uint64_t step_bytes;   /* of packed weights read by a step of one token */
+    uint64_t kv_bytes;     /* of the cache */
+    uint64_t
+        position_bytes; /* of the cache read for each earlier position by a step of one token */
+} octavo_model_facts;
+
+/* Any thread. */
+OCTAVO_API octavo_model_facts octavo_model_describe(const octavo_model *model);
+
+/* The model's tokenizer; it lives as long as the model. Any thread. */
+OCTAVO_API const octavo_tokenizer *octavo_model_tokenizer(const octavo_model *model);
+
+/* The model's chat template, terminated, or NULL when it has none. Lives as long as the model. Any
+ * thread. */
+OCTAVO_API const char *octavo_model_chat_template(const octavo_model *model);
+
+/* An empty sequence. It takes pages as it grows, none yet. Statuses: MEMORY. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_sequence_create(octavo_model *model,
+                                                                  octavo_sequence **sequence,
+                                                                  octavo_error *error);
+
+/* Gives its pages back and sets the handle to NULL; takes NULL. */
+OCTAVO_API void octavo_sequence_destroy(octavo_sequence **sequence);
+
+/* Ids fed so far. */
+OCTAVO_API int64_t octavo_sequence_length(const octavo_sequence *sequence);
+
+/* Forgets all ids from `length` on; nothing happens when it is shorter. */
+OCTAVO_API void octavo_sequence_truncate(octavo_sequence *sequence, int64_t length);
+
+typedef enum octavo_logits {
+    OCTAVO_LOGITS_NONE = 0,
+    OCTAVO_LOGITS_LAST = 1, /* after the last of the ids: [vocabulary] */
+    OCTAVO_LOGITS_ALL = 2,  /* after each of the ids: [n_ids, vocabulary] */
+} octavo_logits;
+
+/* What one sequence gets in a step. */
+typedef struct octavo_step_input {
+    octavo_sequence *sequence;
+    const int32_t *ids; /* [n_ids], each in 0..vocabulary - 1 */
+    int n_ids;          /* at least 1 */
+    octavo_logits want;
+    float *logits; /* receives them; may be NULL for OCTAVO_LOGITS_NONE */
+} octavo_step_input;
+
+/* One forward step. All or nothing: on failure every sequence is as it was.
+ *   inputs  [n_inputs], each sequence at most once; together at most `chunk` ids
+ * Allocates nothing. Statuses: INVALID (a bad id, a sequence twice or of another model), LIMIT (too
+ * many ids or sequences for a step, a sequence past the context, no free pages). */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_step(octavo_model *model,
+                                                             const octavo_step_input *inputs,
+                                                             int n_inputs, octavo_error *error);
+
+/* Feeds any number of ids to one sequence in as many steps as it takes. On failure the sequence is
+ * as it was. Statuses as octavo_model_step, and CANCELLED when *cancel (may be NULL) became
+ * non-zero between two steps. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_sequence_feed(octavo_sequence *sequence,
+                                                                const int32_t *ids, size_t n_ids,
+                                                                octavo_logits want, float *logits,
+                                                                const volatile int *cancel,
+                                                                octavo_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * octavo/model.h: opening and closing. One struct owns everything that a loaded model needs; step.c
+ * runs it.
+ */
+#include "engine/model.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "engine/source.h"
+#include "engine/vocab_gguf.h"
+
+#include <string.h>
+
+void octavo_model_options_init(octavo_model_options *options) {
+    *options = (octavo_model_options){
+        .size = sizeof *options,
+        .kv_dtype = OCTAVO_KV_DTYPE_AUTO,
+        .page_size = 16,
+        .chunk = 512,
+        .max_sequences = 64,
+        .pin = true,
+    };
+}
+
+static octavo_status bad_option(octavo_error *error, const char *name, long long value,
+                                const char *why) {
+    return octavo_fail(error, OCTAVO_ERROR_INVALID, "option %s (%lld): %s", name, value, why);
+}
+
+static octavo_status check_options(const octavo_model_options *options, octavo_error *error) {
+    if (options->size != sizeof *options)
+        return bad_option(error, "size", (long long)options->size,
+                          "not of this version; fill the options with octavo_model_options_init");
+    if (options->threads < 0 || options->threads > 1024)
+        return bad_option(error, "threads", options->threads, "give 1 to 1024, or 0 for all cores");
+    if (options->precision != OCTAVO_PRECISION_FAST && options->precision != OCTAVO_PRECISION_EXACT)
+        return bad_option(error, "precision", options->precision, "give fast or exact");
+    if (options->page_size < 1 || options->page_size > 1024)
+        return bad_option(error, "page size", options->page_size, "give 1 to 1024");
+    if (options->chunk < 1 || options->chunk > 65536)
+        return bad_option(error, "chunk", options->chunk, "give 1 to 65536");
+    if (options->max_sequences < 1 || options->max_sequences > 65536)
+        return bad_option(error, "max_sequences", options->max_sequences, "give 1 to 65536");
+    if (options->context < 0)
+        return bad_option(error, "context", options->context, "give a positive number");
+    switch (options->kv_dtype) {
+    case OCTAVO_KV_DTYPE_AUTO:
+    case OCTAVO_DTYPE_F32:
+    case OCTAVO_DTYPE_F16:
+    case OCTAVO_DTYPE_BF16:
+        return OCTAVO_OK;
+    case OCTAVO_DTYPE_FP8_E4M3:
+    case OCTAVO_DTYPE_FP8_E5M2:
+    case OCTAVO_DTYPE_INT8:
+        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                           "option kv-dtype (%s): not in this version; give auto, f32, f16 or bf16",
+                           octavo_dtype_name((octavo_dtype)options->kv_dtype));
+    default:
+        return bad_option(error, "kv-dtype", options->kv_dtype, "give auto, f32, f16 or bf16");
+    }
+}
+
+static octavo_dtype choose_kv_dtype(const octavo_model *model,
+                                    const octavo_model_options *options) {
+    if (options->kv_dtype != OCTAVO_KV_DTYPE_AUTO) return (octavo_dtype)options->kv_dtype;
+    if (options->precision == OCTAVO_PRECISION_EXACT) return OCTAVO_DTYPE_F32;
+    return model->cpu & OCTAVO_CPU_AVX512_BF16 ? OCTAVO_DTYPE_BF16 : OCTAVO_DTYPE_F16;
+}
+
+static octavo_status choose_context(octavo_model *model, const octavo_model_options *options,
+                                    octavo_error *error) {
+    const octavo_model_config *config = &model->network.config;
+    model->context = options->context ? options->context : config->context;
+    if (model->context > config->context)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "option context (%lld): the model was made for %lld; give at most that",
+                           (long long)model->context, (long long)config->context);
+    return OCTAVO_OK;
+}
+
+static octavo_status create_cache(octavo_model *model, const octavo_model_options *options,
+                                  octavo_error *error) {
+    const octavo_model_config *config = &model->network.config;
+    octavo_kv_shape shape = {
+        .n_layers = config->n_layers,
+        .n_pages = 1,
+        .page_size = options->page_size,
+        .n_kv_heads = (int32_t)config->n_kv_heads,
+        .head_dim = (int32_t)config->head_dim,
+        .dtype = choose_kv_dtype(model, options),
+    };
+    size_t page_bytes;
+    octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
+    if (status) return status;
+    shape.n_pages = (model->context + options->page_size - 1) / options->page_size;
+    if (options->kv_memory) {
+        uint64_t pages = options->kv_memory / page_bytes;
+        if (pages == 0)
+            return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                               "option kv-memory (%llu bytes): less than one page of %zu bytes; "
+                               "give more or lower "
+                               "the page size",
+                               (unsigned long long)options->kv_memory, page_bytes);
+        shape.n_pages = pages < INT32_MAX ? (int64_t)pages : INT32_MAX;
+    }
+    if ((status = octavo_kv_cache_init(&model->cache, &shape, error))) return status;
+    return octavo_page_pool_create(&model->pages, shape.n_pages, error);
+}
+
+/* Arrays of a step, sized once so that a step allocates nothing. */
+static octavo_status create_step_arrays(octavo_model *model, octavo_error *error) {
+    octavo_step_arrays *a = &model->arrays;
+    const size_t tokens = (size_t)model->chunk, sequences = (size_t)model->max_sequences;
+    model->table_entries = (model->context + model->page_size - 1) / model->page_size;
+    a->ids = octavo_alloc_zero(tokens, sizeof *a->ids);
+    a->positions = octavo_alloc_zero(tokens, sizeof *a->positions);
+    a->logit_rows = octavo_alloc_zero(tokens, sizeof *a->logit_rows);
+    a->logits = octavo_alloc_zero(tokens, sizeof *a->logits);
+    a->query_start_loc = octavo_alloc_zero(sequences + 1, sizeof *a->query_start_loc);
+    a->kv_lens = octavo_alloc_zero(sequences, sizeof *a->kv_lens);
+    a->order = octavo_alloc_zero(sequences, sizeof *a->order);
+    a->block_tables =
+        octavo_alloc_zero(sequences * (size_t)model->table_entries, sizeof *a->block_tables);
+    if (!a->ids || !a->positions || !a->logit_rows || !a->logits || !a->query_start_loc ||
+        !a->kv_lens || !a->order || !a->block_tables)
+        return octavo_fail_memory(error, "arrays of a step",
+                                  sequences * (uint64_t)model->table_entries * sizeof(int32_t));
+    return OCTAVO_OK;
+}
+
+static octavo_status create_tokenizer(octavo_model *model, const octavo_gguf *gguf,
+                                      octavo_error *error) {
+    octavo_arena arena = {0};
+    octavo_vocab vocab;
+    octavo_status status = octavo_vocab_from_gguf(gguf, &arena, &vocab, error);
+    if (!status) status = octavo_tokenizer_create(&vocab, &model->tokenizer, error);
+    octavo_arena_deinit(&arena);
+    if (status) return status;
+    if (octavo_tokenizer_size(model->tokenizer) > model->network.config.vocab)
+        return octavo_fail(
+            error, OCTAVO_ERROR_FORMAT,
+            "vocabulary (%s): %ld tokens but the embedding has %lld rows; the file is damaged",
+            octavo_gguf_part_path(gguf, 0), (long)octavo_tokenizer_size(model->tokenizer),
+            (long long)model->network.config.vocab);
+    return octavo_gguf_chat_template(gguf, &model->chat_template, error);
+}
+
+/* Logits are made in groups of rows, so that a large vocabulary does not need a large arena. */
+static int logit_group(int64_t vocabulary, int chunk) {
+    int rows = (int)((8 << 20) / vocabulary); /* 32 MiB of f32 */
+    if (rows < 8) rows = 8;
+    return rows < chunk ? rows : chunk;
+}
+
+static octavo_status build(octavo_model *model, const octavo_gguf *gguf,
+                           const octavo_model_options *options, octavo_error *error) {
+    octavo_status status;
+    octavo_weights_options loading = {
+        .pool = model->pool, .progress = options->progress, .cookie = options->progress_cookie};
+    if ((status = octavo_network_load(&model->network, gguf, &loading, error)) ||
+        (status = create_tokenizer(model, gguf, error)) ||
+        (status = choose_context(model, options, error)))
+        return status;
+    model->chunk = options->chunk;
+    model->max_sequences = options->max_sequences;
+    model->page_size = options->page_size;
+    int group = logit_group(model->network.config.vocab, model->chunk);
+    if ((status = octavo_network_build(&model->network, &model->program, model->chunk, group,
+                                       options->precision == OCTAVO_PRECISION_EXACT, error)) ||
+        (status = create_cache(model, options, error)) ||
+        (status = create_step_arrays(model, error)))
+        return status;
+    return octavo_run_init(
+        &model->run, &model->program, model->pool, &model->cache,
+        &(octavo_run_options){.cpu = model->cpu, .max_sequences = model->max_sequences}, error);
+}
+
+octavo_status octavo_model_open(const char *path, const octavo_model_options *given,
+                                octavo_model **out, octavo_error *error) {
+    octavo_model_options options;
+    octavo_gguf *gguf = NULL;
+    octavo_model *model = NULL;
+    octavo_model_options_init(&options);
+    if (given) options = *given;
+    if (!path || !out)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "octavo_model_open (NULL): path and model are needed");
+    octavo_status status = check_options(&options, error);
+    if (status) return status;
+
+    model = octavo_alloc_zero(1, sizeof *model);
+    if (!model) return octavo_fail_memory(error, "model", sizeof *model);
+    if ((status = octavo_cpu_select(options.isa, &model->cpu, error)) ||
+        (status = octavo_source_open(path, &gguf, error)))
+        goto cleanup;
+    int threads = options.threads ? options.threads : octavo_cpu_cores();
+    if ((status = octavo_pool_create(&model->pool, threads, options.pin, error)) ||
+        (status = build(model, gguf, &options, error)))
+        goto cleanup;
+    octavo_log_write(&options.log, OCTAVO_LOG_INFO,
+                     "%s: %s, %d layers, %d threads, %s, cache %s, %lld pages", path,
+                     model->network.config.architecture, model->network.config.n_layers, threads,
+                     octavo_cpu_name(model->cpu), octavo_dtype_name(model->cache.shape.dtype),
+                     (long long)model->cache.shape.n_pages);
+    *out = model;
+    model = NULL;
+cleanup:
+    octavo_gguf_close(&gguf);
+    octavo_model_close(&model);
+    return status;
+}
+
+void octavo_model_close(octavo_model **handle) {
+    if (!handle || !*handle) return;
+    octavo_model *model = *handle;
+    octavo_step_arrays *a = &model->arrays;
+    octavo_assert(model->n_sequences == 0);
+    octavo_run_deinit(&model->run);
+    octavo_free(a->ids);
+    octavo_free(a->positions);
+    octavo_free(a->logit_rows);
+    octavo_free(a->logits);
+    octavo_free(a->query_start_loc);
+    octavo_free(a->kv_lens);
+    octavo_free(a->order);
+    octavo_free(a->block_tables);
+    octavo_page_pool_destroy(&model->pages);
+    octavo_kv_cache_deinit(&model->cache);
+    octavo_program_deinit(&model->program);
+    octavo_network_deinit(&model->network);
+    octavo_tokenizer_destroy(&model->tokenizer);
+    octavo_free(model->chat_template);
+    octavo_pool_destroy(&model->pool);
+    octavo_free(model);
+    *handle = NULL;
+}
+
+/* Packed weights that a step of one token reads: all but the rows of the embedding that it does not
+ * look up. */
+static uint64_t step_bytes(const octavo_model *model) {
+    const octavo_model_weights *weights = &model->network.weights;
+    uint64_t bytes = weights->packed_bytes;
+    const octavo_weight *embed = &weights->embed;
+    if (!weights->is_tied) bytes -= octavo_weight_bytes(embed->type, embed->n, embed->k);
+    return bytes;
+}
+
+octavo_model_facts octavo_model_describe(const octavo_model *model) {
+    const octavo_model_config *config = &model->network.config;
+    const octavo_kv_shape *kv = &model->cache.shape;
+    const uint64_t element = octavo_dtype_size(kv->dtype);
+    return (octavo_model_facts){
+        .architecture = config->architecture,
+        .isa = octavo_cpu_name(model->cpu),
+        .threads = octavo_pool_threads(model->pool),
+        .vocabulary = (int32_t)config->vocab,
+        .context = model->context,
+        .layers = config->n_layers,
+        .width = config->d,
+        .heads = config->n_heads,
+        .kv_heads = config->n_kv_heads,
+        .head_width = config->head_dim,
+        .kv_dtype = kv->dtype,
+        .page_size = model->page_size,
+        .pages = kv->n_pages,
+        .chunk = model->chunk,
+        .max_sequences = model->max_sequences,
+        .weight_bytes = model->network.weights.source_bytes,
+        .packed_bytes = model->network.weights.packed_bytes,
+        .step_bytes = step_bytes(model),
+        .kv_bytes = (uint64_t)kv->n_layers * model->cache.layer_bytes,
+        .position_bytes = 2 * (uint64_t)kv->n_layers *
+                          (uint64_t)(config->n_kv_heads * config->head_dim) * element,
+    };
+}
+
+const octavo_tokenizer *octavo_model_tokenizer(const octavo_model *model) {
+    return model->tokenizer;
+}
+
+const char *octavo_model_chat_template(const octavo_model *model) {
+    return model->chat_template;
+}

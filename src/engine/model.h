@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an open model is made of.
+ */
+#ifndef OCTAVO_ENGINE_MODEL_H
+#define OCTAVO_ENGINE_MODEL_H
+
+#include "cache/block_table.h"
+#include "model/network.h"
+#include "program/run.h"
+
+#include "octavo/model.h"
+
+/* Memory of one step's arrays (octavo_step), filled anew by each. */
+typedef struct octavo_step_arrays {
+    int32_t *ids;             /* [chunk] */
+    int32_t *positions;       /* [chunk] */
+    int32_t *logit_rows;      /* [chunk] */
+    float **logits;           /* [chunk] */
+    int32_t *query_start_loc; /* [max_sequences + 1] */
+    int32_t *kv_lens;         /* [max_sequences] */
+    int32_t *block_tables;    /* [max_sequences, table_entries] */
+    int32_t *order;           /* [max_sequences] inputs, decode rows first */
+} octavo_step_arrays;
+
+/* Everything is the owner's; the pool's threads see it only inside octavo_run_step. */
+struct octavo_model {
+    octavo_cpu_flags cpu;
+    octavo_pool *pool;
+    octavo_network network;
+    octavo_program program;
+    octavo_kv_cache cache;
+    octavo_page_pool *pages;
+    octavo_run run;
+    octavo_step_arrays arrays;
+    octavo_tokenizer *tokenizer;
+    char *chat_template; /* or NULL */
+
+    int64_t context;
+    int64_t table_entries; /* pages of a full context */
+    int chunk, max_sequences, page_size;
+    int n_sequences;     /* alive */
+    uint64_t step_count; /* of steps run: marks the sequences of the step at hand */
+};
+
+struct octavo_sequence {
+    octavo_model *model;
+    octavo_block_table table;
+    uint64_t in_step; /* step_count of the last step it was in */
+    int32_t row[];    /* [table_entries] the table's memory */
+};
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * octavo/model.h: sequences and steps. A step is checked whole, then takes its pages, then runs:
+ * what fails fails before anything changed, or is undone.
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/model.h"
+
+#include <string.h>
+
+octavo_status octavo_sequence_create(octavo_model *model, octavo_sequence **out,
+                                     octavo_error *error) {
+    size_t bytes = sizeof(octavo_sequence) + (size_t)model->table_entries * sizeof(int32_t);
+    octavo_sequence *sequence = octavo_alloc_zero(1, bytes);
+    if (!sequence) return octavo_fail_memory(error, "sequence", bytes);
+    sequence->model = model;
+    octavo_block_table_init(&sequence->table, sequence->row, (int32_t)model->table_entries,
+                            model->page_size);
+    model->n_sequences++;
+    *out = sequence;
+    return OCTAVO_OK;
+}
+
+void octavo_sequence_destroy(octavo_sequence **handle) {
+    if (!handle || !*handle) return;
+    octavo_sequence_truncate(*handle, 0);
+    (*handle)->model->n_sequences--;
+    octavo_free(*handle);
+    *handle = NULL;
+}
+
+int64_t octavo_sequence_length(const octavo_sequence *sequence) {
+    return sequence->table.n_tokens;
+}
+
+void octavo_sequence_truncate(octavo_sequence *sequence, int64_t length) {
+    octavo_block_table_truncate(&sequence->table, sequence->model->pages, length > 0 ? length : 0);
+}
+
+/* ---- a step ---- */
+
+static octavo_status check_ids(const octavo_model *model, const octavo_step_input *input, int index,
+                               octavo_error *error) {
+    const int64_t vocab = model->network.config.vocab;
+    for (int i = 0; i < input->n_ids; i++) {
+        if (input->ids[i] < 0 || input->ids[i] >= vocab)
+            return octavo_fail(
+                error, OCTAVO_ERROR_INVALID,
+                "token id %ld (input %d, index %d): not in 0 to %lld; was the text tokenized for "
+                "another model?",
+                (long)input->ids[i], index, i, (long long)vocab - 1);
+    }
+    return OCTAVO_OK;
+}
+
+static octavo_status check_input(octavo_model *model, const octavo_step_input *input, int index,
+                                 octavo_error *error) {
+    octavo_sequence *sequence = input->sequence;
+    if (!sequence || sequence->model != model || input->n_ids < 1 || !input->ids ||
+        (input->want != OCTAVO_LOGITS_NONE && !input->logits))
+        return octavo_fail(
+            error, OCTAVO_ERROR_INVALID,
+            "step (input %d): a sequence of this model, its ids and a place for logits are needed",
+            index);
+    if (sequence->in_step == model->step_count)
+        return octavo_fail(
+            error, OCTAVO_ERROR_INVALID,
+            "step (input %d): its sequence is there already; give it all its ids in one input",
+            index);
+    sequence->in_step = model->step_count;
+    if (sequence->table.n_tokens + input->n_ids > model->context)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "sequence (%lld tokens and %d more): longer than the context of %lld; "
+                           "shorten the text or "
+                           "raise --context",
+                           (long long)sequence->table.n_tokens, input->n_ids,
+                           (long long)model->context);
+    return check_ids(model, input, index, error);
+}
+
+static octavo_status check_inputs(octavo_model *model, const octavo_step_input *inputs,
+                                  int n_inputs, octavo_error *error) {
+    int64_t n_tokens = 0, needed = 0;
+    if (n_inputs < 1 || n_inputs > model->max_sequences)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "step (%d sequences): this model takes 1 to %d in a step", n_inputs,
+                           model->max_sequences);
+    model->step_count++;
+    for (int i = 0; i < n_inputs; i++) {
+        octavo_status status = check_input(model, &inputs[i], i, error);
+        if (status) return status;
+        n_tokens += inputs[i].n_ids;
+        needed += octavo_block_table_need(&inputs[i].sequence->table, inputs[i].n_ids);
+    }
+    if (n_tokens > model->chunk)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "step (%lld tokens): more than a chunk of %d; feed it in parts",
+                           (long long)n_tokens, model->chunk);
+    if (needed > octavo_page_pool_free_pages(model->pages))
+        return octavo_fail(
+            error, OCTAVO_ERROR_LIMIT,
+            "cache (%lld pages of %d slots needed, %lld free): full; shorten or end a sequence, or "
+            "raise --kv-memory",
+            (long long)needed, model->page_size,
+            (long long)octavo_page_pool_free_pages(model->pages));
+    return OCTAVO_OK;
+}
+
+/* Takes the pages; gives them back when one sequence gets none after all. */
+static octavo_status grow_tables(octavo_model *model, const octavo_step_input *inputs, int n_inputs,
+                                 octavo_error *error) {
+    for (int i = 0; i < n_inputs; i++) {
+        octavo_status status = octavo_block_table_append(&inputs[i].sequence->table, model->pages,
+                                                         inputs[i].n_ids, error);
+        if (status == OCTAVO_OK) continue;
+        while (--i >= 0)
+            octavo_sequence_truncate(inputs[i].sequence,
+                                     inputs[i].sequence->table.n_tokens - inputs[i].n_ids);
+        return status;
+    }
+    return OCTAVO_OK;
+}
+
+/* Decode rows first, as the attention's distribution wants them; otherwise in the caller's order.
+ */
+static void order_inputs(int32_t *order, const octavo_step_input *inputs, int n_inputs) {
+    int n = 0;
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i].n_ids == 1) order[n++] = i;
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i].n_ids != 1) order[n++] = i;
+}
+
+static void add_logit_rows(octavo_model *model, octavo_step *step, const octavo_step_input *input,
+                           int row) {
+    const octavo_step_arrays *a = &model->arrays;
+    const int64_t vocab = model->network.config.vocab;
+    int first = input->want == OCTAVO_LOGITS_ALL ? 0 : input->n_ids - 1;
+    if (input->want == OCTAVO_LOGITS_NONE) return;
+    for (int i = first; i < input->n_ids; i++) {
+        a->logit_rows[step->n_rows] = row + i;
+        a->logits[step->n_rows++] = input->logits + (int64_t)(i - first) * vocab;
+    }
+}
+
+static octavo_step fill_step(octavo_model *model, const octavo_step_input *inputs, int n_inputs) {
+    const octavo_step_arrays *a = &model->arrays;
+    octavo_step step = {
+        .ids = a->ids,
+        .positions = a->positions,
+        .n_sequences = n_inputs,
+        .query_start_loc = a->query_start_loc,
+        .kv_lens = a->kv_lens,
+        .block_tables = a->block_tables,
+        .pages_per_sequence = model->table_entries,
+        .logit_rows = a->logit_rows,
+        .logits = a->logits,
+    };
+    order_inputs(a->order, inputs, n_inputs);
+    for (int s = 0; s < n_inputs; s++) {
+        const octavo_step_input *input = &inputs[a->order[s]];
+        const octavo_block_table *table = &input->sequence->table;
+        int64_t first = table->n_tokens - input->n_ids;
+        memcpy(a->ids + step.n_tokens, input->ids, (size_t)input->n_ids * sizeof *a->ids);
+        for (int i = 0; i < input->n_ids; i++)
+            a->positions[step.n_tokens + i] = (int32_t)(first + i);
+        memcpy(a->block_tables + s * model->table_entries, table->pages,
+               (size_t)table->n_pages * sizeof *a->block_tables);
+        a->query_start_loc[s] = step.n_tokens;
+        a->kv_lens[s] = (int32_t)table->n_tokens;
+        add_logit_rows(model, &step, input, step.n_tokens);
+        step.n_tokens += input->n_ids;
+    }
+    a->query_start_loc[n_inputs] = step.n_tokens;
+    return step;
+}
+
+octavo_status octavo_model_step(octavo_model *model, const octavo_step_input *inputs, int n_inputs,
+                                octavo_error *error) {
+    octavo_status status = check_inputs(model, inputs, n_inputs, error);
+    if (status || (status = grow_tables(model, inputs, n_inputs, error))) return status;
+    octavo_step step = fill_step(model, inputs, n_inputs);
+    octavo_run_step(&model->run, &step);
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_sequence_feed(octavo_sequence *sequence, const int32_t *ids, size_t n_ids,
+                                   octavo_logits want, float *logits, const volatile int *cancel,
+                                   octavo_error *error) {
+    octavo_model *model = sequence->model;
+    const int64_t before = sequence->table.n_tokens;
+    if (n_ids > (size_t)(model->context - before))
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "sequence (%lld tokens and %zu more): longer than the context of %lld; "
+                           "shorten the text or "
+                           "raise --context",
+                           (long long)before, n_ids, (long long)model->context);
+    for (size_t done = 0; done < n_ids;) {
+        size_t left = n_ids - done;
+        int n = left < (size_t)model->chunk ? (int)left : model->chunk;
+        bool is_last = (size_t)n == left;
+        octavo_step_input input = {
+            .sequence = sequence, .ids = ids + done, .n_ids = n, .want = want};
+        if (want == OCTAVO_LOGITS_LAST && !is_last) input.want = OCTAVO_LOGITS_NONE;
+        if (want == OCTAVO_LOGITS_ALL)
+            input.logits = logits + (int64_t)done * model->network.config.vocab;
+        if (want == OCTAVO_LOGITS_LAST && is_last) input.logits = logits;
+        octavo_status status =
+            cancel && *cancel
+                ? octavo_fail(error, OCTAVO_ERROR_CANCELLED,
+                              "feeding (%zu of %zu ids done): stopped by the caller", done, n_ids)
+                : octavo_model_step(model, &input, 1, error);
+        if (status) {
+            octavo_sequence_truncate(sequence, before);
+            return status;
+        }
+        done += (size_t)n;
+    }
+    return OCTAVO_OK;
+}
