@@ -209,7 +209,7 @@ static bool is_near(float got, double want, double bound) {
     if (isnan(want)) return isnan(got);
     if (isnan(got)) return false;
     if (isinf(want)) return (double)got == want;
-    if (isinf(got)) return fabs(want) + bound >= (double)FLT_MAX && signbit(got) == signbit(want);
+    if (isinf(got)) return fabs(want) + bound >= (double)FLT_MAX && !signbit(got) == !signbit(want);
     return fabs((double)got - want) <= bound;
 }
 
