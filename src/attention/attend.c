@@ -150,7 +150,6 @@ static void attend_block(const job *j, const block *b, int32_t head, float *acc,
     const attention_scratch *s = &j->scratch;
     const int d = j->plan->limits.heads.head_dim;
     const size_t offset = (size_t)(2 * (j->item->head + head)) * j->row_bytes;
-    const int32_t base = head * j->n_rows;
 
     /* the rows that see anything here are a run, as tokens ascend */
     int32_t begin = 0, end = j->n_rows;
