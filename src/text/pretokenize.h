@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cutting text into the pieces that byte-level BPE never merges across.
+ */
+#ifndef OCTAVO_TEXT_PRETOKENIZE_H
+#define OCTAVO_TEXT_PRETOKENIZE_H
+
+#include "octavo/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One way of cutting: immutable, any thread. */
+typedef struct octavo_pretokenizer octavo_pretokenizer;
+
+/* How a name of tokenizer.ggml.pre splits text, beside the cutting itself. */
+typedef struct octavo_pretokenizer_traits {
+    bool nfc;           /* the text is normalised to NFC first */
+    bool ignore_merges; /* a piece that is a token as a whole becomes that token */
+} octavo_pretokenizer_traits;
+
+/* "default", "gpt-2", "smollm", "qwen2", "llama-bpe", "llama3". UNSUPPORTED lists them. */
+OCTAVO_MUST_CHECK octavo_status octavo_pretokenizer_create(const char *name,
+                                                           octavo_pretokenizer **pretokenizer,
+                                                           octavo_pretokenizer_traits *traits,
+                                                           octavo_error *error);
+void octavo_pretokenizer_destroy(octavo_pretokenizer **pretokenizer);
+
+/* Takes the pieces, front to back. Another status than OCTAVO_OK ends the run with it. */
+typedef octavo_status octavo_piece_sink(void *cookie, const char *piece, size_t length,
+                                        octavo_error *error);
+
+/* Cuts `text`, which must be valid UTF-8; the pieces joined are the text. */
+OCTAVO_MUST_CHECK octavo_status octavo_pretokenizer_run(const octavo_pretokenizer *pretokenizer,
+                                                        const char *text, size_t length,
+                                                        octavo_piece_sink *sink, void *cookie,
+                                                        octavo_error *error);
+
+#endif

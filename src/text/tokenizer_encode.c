@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text to ids: ill-formed UTF-8 is replaced, added tokens are found in the text as it came, what is
+ * between them is normalised, added tokens that want normalised text are found in that, and the
+ * rest goes to the kind of tokenizer.
+ */
+#include "base/error.h"
+#include "text/tokenizer_state.h"
+#include "text/tokenizer_utf8.h"
+
+#include <utf8proc.h>
+
+#define TEXT_MAX ((size_t)1 << 30) /* normalising makes it at most three times as long */
+
+/* Characters that make up words, as a regular expression's \w. */
+static bool is_word(uint32_t point) {
+    if ((point >= 0x24b6 && point <= 0x24e9) || (point >= 0x1f130 && point <= 0x1f189)) return true;
+    if (point == 0x200c || point == 0x200d) return true;
+    switch (utf8proc_category((utf8proc_int32_t)point)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_space(uint32_t point) {
+    if (point < 0x80) return point == ' ' || (point >= '\t' && point <= '\r');
+    if (point == 0x85) return true;
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
+    return category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
+           category == UTF8PROC_CATEGORY_ZP;
+}
+
+/* A text in which added tokens are looked for. */
+typedef struct haystack {
+    const char *text;
+    size_t length;
+    const octavo_added *added;
+    /* Takes what lies between the tokens. */
+    octavo_status (*between)(octavo_encoder *encoder, const char *text, size_t length,
+                             octavo_error *error);
+} haystack;
+
+static bool is_single_word(const haystack *hay, size_t begin, size_t end) {
+    size_t size;
+    if (begin > 0 &&
+        is_word(octavo_utf8_read(hay->text + octavo_utf8_before(hay->text, begin), &size)))
+        return false;
+    return end == hay->length || !is_word(octavo_utf8_read(hay->text + end, &size));
+}
+
+/* Where the white space starts that ends at `end`, but not before `from`. */
+static size_t space_before(const haystack *hay, size_t from, size_t end) {
+    while (end > from) {
+        size_t size, before = octavo_utf8_before(hay->text, end);
+        if (!is_space(octavo_utf8_read(hay->text + before, &size))) break;
+        end = before;
+    }
+    return end;
+}
+
+/* Where the white space ends that starts at `begin`. */
+static size_t space_behind(const haystack *hay, size_t begin) {
+    while (begin < hay->length) {
+        size_t size;
+        if (!is_space(octavo_utf8_read(hay->text + begin, &size))) break;
+        begin += size;
+    }
+    return begin;
+}
+
+/* The next added token in text[from..) that counts, with the white space that belongs to it, or -1.
+ * A match that does not count is passed over as a whole. */
+static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, size_t from,
+                          size_t *begin, size_t *end) {
+    const octavo_tokenizer *t = encoder->tokenizer;
+    for (size_t at = from;; at = *end) {
+        int32_t id = octavo_added_find(hay->added, hay->text, hay->length, at, begin, end);
+        if (id < 0) return -1;
+        unsigned flags = t->added_flags[id];
+        if (!encoder->special_text && (t->flags[id] & OCTAVO_TOKEN_IS_SPECIAL) != 0) continue;
+        if ((flags & OCTAVO_ADDED_SINGLE_WORD) != 0 && !is_single_word(hay, *begin, *end)) continue;
+        if ((flags & OCTAVO_ADDED_LSTRIP) != 0) *begin = space_before(hay, from, *begin);
+        if ((flags & OCTAVO_ADDED_RSTRIP) != 0) *end = space_behind(hay, *end);
+        return id;
+    }
+}
+
+static octavo_status split_added(octavo_encoder *encoder, const haystack *hay,
+                                 octavo_error *error) {
+    octavo_status status = OCTAVO_OK;
+    size_t at = 0;
+    while (at < hay->length && status == OCTAVO_OK) {
+        size_t begin = hay->length, end = hay->length;
+        int32_t id = next_added(encoder, hay, at, &begin, &end);
+        if (id < 0) begin = end = hay->length;
+        if (begin > at) status = hay->between(encoder, hay->text + at, begin - at, error);
+        if (id >= 0 && status == OCTAVO_OK) octavo_encoder_emit(encoder, id);
+        at = end;
+    }
+    return status;
+}
+
+static octavo_status encode_plain(octavo_encoder *encoder, const char *text, size_t length,
+                                  octavo_error *error) {
+    encoder->after_unknown = false;
+    return encoder->tokenizer->kind->encode(encoder, text, length, error);
+}
+
+static octavo_status encode_normalized(octavo_encoder *encoder, const char *text, size_t length,
+                                       octavo_error *error) {
+    const octavo_tokenizer *t = encoder->tokenizer;
+    octavo_buffer_clear(&encoder->normalized);
+    t->kind->normalize(t, text, length, &encoder->normalized);
+    if (encoder->normalized.failed) return octavo_fail_memory(error, "text", length);
+    haystack hay = {.text = encoder->normalized.data,
+                    .length = encoder->normalized.size,
+                    .added = &t->added_normalized,
+                    .between = encode_plain};
+    return split_added(encoder, &hay, error);
+}
+
+octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const char *text,
+                                      size_t length, unsigned flags, int32_t *ids, size_t capacity,
+                                      size_t *n_ids, octavo_error *error) {
+    if (tokenizer == NULL || n_ids == NULL || (text == NULL && length != 0) ||
+        (ids == NULL && capacity != 0))
+        return octavo_fail(error, OCTAVO_ERROR_INVALID, "tokenizer: an argument is NULL");
+    if (length > TEXT_MAX)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "text (%zu bytes): at most %zu can be encoded at once; cut it", length,
+                           TEXT_MAX);
+
+    octavo_status status = OCTAVO_OK;
+    octavo_buffer repaired = {0};
+    octavo_encoder encoder = {.tokenizer = tokenizer,
+                              .special_text = (flags & OCTAVO_ENCODE_SPECIAL_TEXT) != 0,
+                              .ids = ids,
+                              .capacity = capacity};
+    haystack hay = {
+        .text = text, .length = length, .added = &tokenizer->added, .between = encode_normalized};
+    if (octavo_utf8_valid_prefix(text, length) != length) {
+        octavo_utf8_stream stream = {0};
+        octavo_utf8_stream_push(&stream, text, length, &repaired);
+        octavo_utf8_stream_finish(&stream, &repaired);
+        if (repaired.failed) {
+            status = octavo_fail_memory(error, "text", length);
+            goto cleanup;
+        }
+        hay.text = repaired.data;
+        hay.length = repaired.size;
+    }
+    bool begin_end = (flags & OCTAVO_ENCODE_BEGIN_END) != 0;
+    if (begin_end && tokenizer->add_bos) octavo_encoder_emit(&encoder, tokenizer->bos);
+    status = split_added(&encoder, &hay, error);
+    if (begin_end && tokenizer->add_eos) octavo_encoder_emit(&encoder, tokenizer->eos);
+    if (status == OCTAVO_OK) *n_ids = encoder.count;
+cleanup:
+    octavo_buffer_deinit(&repaired);
+    octavo_buffer_deinit(&encoder.normalized);
+    octavo_bpe_word_deinit(&encoder.word);
+    return status;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tokenizer from the inside: what all kinds share, what each kind adds, and the state of one
+ * call to encode. Everything in octavo_tokenizer is written while it is created and only read
+ * afterwards.
+ */
+#ifndef OCTAVO_TEXT_TOKENIZER_STATE_H
+#define OCTAVO_TEXT_TOKENIZER_STATE_H
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "text/bpe.h"
+#include "text/pretokenize.h"
+#include "text/tokenizer_added.h"
+#include "text/tokenizer_index.h"
+#include "text/vocab.h"
+
+#include <stdint.h>
+
+typedef struct octavo_encoder octavo_encoder;
+
+/* What a kind of tokenizer (byte-level BPE, SentencePiece BPE, ...) has to supply. */
+typedef struct octavo_tokenizer_kind {
+    const char *model; /* value of tokenizer.ggml.model */
+    /* Fills t->keys, t->pieces and t->in_index from the texts in vocab. */
+    octavo_status (*spell)(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error);
+    /* Builds what encoding needs; the index is there. */
+    octavo_status (*build)(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error);
+    /* Appends the normalised form of a text without added tokens. Without memory out->failed. */
+    void (*normalize)(const octavo_tokenizer *t, const char *text, size_t length,
+                      octavo_buffer *out);
+    /* Encodes a normalised text without added tokens. */
+    octavo_status (*encode)(octavo_encoder *encoder, const char *text, size_t length,
+                            octavo_error *error);
+    /* The token of a text that the index does not have as it is, or -1. */
+    int32_t (*find)(const octavo_tokenizer *t, const char *text, size_t length);
+} octavo_tokenizer_kind;
+
+extern const octavo_tokenizer_kind octavo_tokenizer_bytes; /* bpe_bytes.c */
+extern const octavo_tokenizer_kind octavo_tokenizer_spm;   /* spm.c */
+
+enum {
+    OCTAVO_TOKEN_IS_SPECIAL = 1 << 0,
+    OCTAVO_TOKEN_IS_EOG = 1 << 1,
+    OCTAVO_TOKEN_MERGES = 1 << 2, /* SentencePiece: may be half of a pair */
+};
+
+/* A merge of byte-level BPE; left is -1 where the table is free. */
+typedef struct octavo_bpe_pair {
+    int32_t left, right;
+    uint32_t rank;
+} octavo_bpe_pair;
+
+struct octavo_tokenizer {
+    const octavo_tokenizer_kind *kind;
+    octavo_arena arena; /* every array below unless it says otherwise */
+    int32_t n_tokens;
+    int32_t bos, eos, unk;
+    bool add_bos, add_eos, add_space_prefix;
+
+    uint8_t *flags;            /* [n_tokens], OCTAVO_TOKEN_IS_..., OCTAVO_TOKEN_MERGES */
+    uint8_t *added_flags;      /* [n_tokens], OCTAVO_ADDED_... */
+    octavo_token_texts keys;   /* spelled as the index looks for them */
+    octavo_token_texts pieces; /* the bytes that tokens stand for; may share memory with keys */
+    size_t longest_piece;
+    octavo_token_index index;
+    octavo_added added;            /* own memory: looked for in the text as it came */
+    octavo_added added_normalized; /* own memory: looked for in the normalised text */
+
+    octavo_bpe_rules rules;
+    int32_t *results;      /* [ranks]: rules.results */
+    int32_t byte_ids[256]; /* token of a single byte, or -1 */
+
+    /* byte-level BPE */
+    octavo_pretokenizer *pretokenizer; /* own memory; NULL for other kinds */
+    octavo_pretokenizer_traits traits;
+    octavo_bpe_pair *pairs; /* [pair_mask + 1] */
+    uint32_t pair_mask;
+
+    /* SentencePiece BPE */
+    int32_t ascii_ids[128]; /* token of an ASCII character as text, or -1 */
+    uint32_t *ranks;        /* [n_tokens]: rank of a merge that makes the token, or none */
+    uint64_t *neighbours;   /* bit set: characters that stand side by side in some token */
+};
+
+/* State of one call to octavo_tokenizer_encode. */
+struct octavo_encoder {
+    const octavo_tokenizer *tokenizer;
+    bool special_text;  /* special tokens are recognised */
+    bool after_unknown; /* the last id stands for an unknown character, which swallows more */
+    int32_t *ids;       /* [capacity] */
+    size_t capacity, count;
+    octavo_bpe_word word;
+    octavo_buffer normalized;
+};
+
+static inline void octavo_encoder_emit(octavo_encoder *encoder, int32_t id) {
+    if (encoder->count < encoder->capacity) encoder->ids[encoder->count] = id;
+    encoder->count++;
+}
+
+/* Makes room for the texts of n tokens of at most `bytes` bytes together. */
+OCTAVO_MUST_CHECK octavo_status octavo_token_texts_init(octavo_token_texts *texts,
+                                                        octavo_arena *arena, size_t n, size_t bytes,
+                                                        octavo_error *error);
+
+#endif
