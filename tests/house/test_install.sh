@@ -52,13 +52,16 @@ try() {
 
 cxx=OFF
 [ "$CXX" = none ] || cxx=ON
-"$CMAKE" -S "$consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
-    -DCMAKE_C_FLAGS="$CFLAGS" -DWITH_CXX=$cxx -DCMAKE_CXX_FLAGS="$CFLAGS" -DVERSION="$version" \
-    >"$scratch/log" 2>&1 &&
-    "$CMAKE" --build "$scratch/build" >>"$scratch/log" 2>&1 || {
+find_package() {
+    "$CMAKE" -S "$consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS="$CFLAGS" -DWITH_CXX=$cxx \
+        -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_FLAGS="$CFLAGS" -DVERSION="$version" || return 1
+    "$CMAKE" --build "$scratch/build"
+}
+if ! find_package >"$scratch/log" 2>&1; then
     cat "$scratch/log"
     die "find_package(octavo)"
-}
+fi
 for program in "$scratch"/build/use_*; do
     [ "$("$program")" = "$version" ] || die "$(basename "$program") says another version"
 done
