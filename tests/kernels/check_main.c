@@ -6,11 +6,15 @@
 #include "tester.h"
 
 void check_machine(tester *t);
+void check_matmul(tester *t);
 void check_vector(tester *t);
+void check_weight(tester *t);
 
 static const tester_client clients[] = {
     {"machine", check_machine},
     {"vector", check_vector},
+    {"weight", check_weight},
+    {"matmul", check_matmul},
 };
 
 int main(int argc, char **argv) {

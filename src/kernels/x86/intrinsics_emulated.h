@@ -16,6 +16,10 @@
 
 #ifndef __AVX512F__
 
+/* its alias has the parameters of another intrinsic */
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16 simde_mm512_madd_epi16
+
 static inline __m512 octavo_emulated_cvtepi32_ps(__m512i x) {
     int32_t from[16];
     float to[16];
@@ -59,6 +63,98 @@ static inline __m512i octavo_emulated_cvtepi8_epi32(__m128i x) {
 }
 #undef _mm512_cvtepi8_epi32
 #define _mm512_cvtepi8_epi32 octavo_emulated_cvtepi8_epi32
+
+static inline __m512 octavo_emulated_mask_loadu_ps(__m512 rest, uint16_t mask, const float *x) {
+    float to[16];
+    _mm512_storeu_ps(to, rest);
+    for (int i = 0; i < 16; i++)
+        if (mask >> i & 1) to[i] = x[i];
+    return _mm512_loadu_ps(to);
+}
+#undef _mm512_mask_loadu_ps
+#define _mm512_mask_loadu_ps octavo_emulated_mask_loadu_ps
+
+static inline void octavo_emulated_mask_storeu_ps(float *x, uint16_t mask, __m512 a) {
+    float from[16];
+    _mm512_storeu_ps(from, a);
+    for (int i = 0; i < 16; i++)
+        if (mask >> i & 1) x[i] = from[i];
+}
+#undef _mm512_mask_storeu_ps
+#define _mm512_mask_storeu_ps octavo_emulated_mask_storeu_ps
+
+/* The even (odd = 0) or odd elements, each twice. */
+static inline __m512 octavo_emulated_dup_ps(__m512 a, int odd) {
+    float from[16], to[16];
+    _mm512_storeu_ps(from, a);
+    for (int i = 0; i < 16; i++)
+        to[i] = from[i / 2 * 2 + odd];
+    return _mm512_loadu_ps(to);
+}
+#undef _mm512_moveldup_ps
+#define _mm512_moveldup_ps(a) octavo_emulated_dup_ps(a, 0)
+#undef _mm512_movehdup_ps
+#define _mm512_movehdup_ps(a) octavo_emulated_dup_ps(a, 1)
+
+static inline __m512i octavo_emulated_cvtps_epi32(__m512 a) {
+    float from[16];
+    __m256i to[2];
+    _mm512_storeu_ps(from, a);
+    to[0] = _mm256_cvtps_epi32(_mm256_loadu_ps(from));
+    to[1] = _mm256_cvtps_epi32(_mm256_loadu_ps(from + 8));
+    return _mm512_loadu_si512(to);
+}
+#undef _mm512_cvtps_epi32
+#define _mm512_cvtps_epi32 octavo_emulated_cvtps_epi32
+
+static inline __m128i octavo_emulated_cvtepi32_epi8(__m512i a) {
+    uint32_t from[16];
+    uint8_t to[16];
+    _mm512_storeu_si512(from, a);
+    for (int i = 0; i < 16; i++)
+        to[i] = (uint8_t)from[i];
+    return _mm_loadu_si128((const __m128i *)to);
+}
+#undef _mm512_cvtepi32_epi8
+#define _mm512_cvtepi32_epi8 octavo_emulated_cvtepi32_epi8
+
+/* The second argument fills the lower half. */
+static inline __m512bh octavo_emulated_cvtne2ps_pbh(__m512 high, __m512 low) {
+    float from[32];
+    union {
+        uint16_t bits[32];
+        __m512bh v;
+    } to;
+    _mm512_storeu_ps(from, low);
+    _mm512_storeu_ps(from + 16, high);
+    for (int i = 0; i < 32; i++)
+        to.bits[i] = octavo_f32_to_bf16(from[i]);
+    return to.v;
+}
+#undef _mm512_cvtne2ps_pbh
+#define _mm512_cvtne2ps_pbh octavo_emulated_cvtne2ps_pbh
+
+static inline __m512i octavo_emulated_cvtepu16_epi32(__m256i x) {
+    uint16_t from[16];
+    int32_t to[16];
+    _mm256_storeu_si256((__m256i *)from, x);
+    for (int i = 0; i < 16; i++)
+        to[i] = from[i];
+    return _mm512_loadu_si512(to);
+}
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepu16_epi32 octavo_emulated_cvtepu16_epi32
+
+static inline __m256 octavo_emulated_extractf32x8_ps(__m512 a, int half) {
+    float from[16];
+    _mm512_storeu_ps(from, a);
+    return _mm256_loadu_ps(from + 8 * half);
+}
+#undef _mm512_extractf32x8_ps
+#define _mm512_extractf32x8_ps octavo_emulated_extractf32x8_ps
+
+#undef _mm512_cvtss_f32
+#define _mm512_cvtss_f32(a) _mm_cvtss_f32(_mm512_castps512_ps128(a))
 
 #endif
 #endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random blocks of every weight type; where their f16 fields lie comes from the gguf definitions.
+ */
+#include "weight_samples.h"
+
+#include "base/compiler.h"
+#include "base/number.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Byte offsets of the f16 fields of a block; -1: none. */
+static const int half_fields[OCTAVO_WEIGHT_TYPES][2] = {
+    [OCTAVO_WEIGHT_F32] = {-1, -1},   [OCTAVO_WEIGHT_F16] = {-1, -1},
+    [OCTAVO_WEIGHT_BF16] = {-1, -1},  [OCTAVO_WEIGHT_Q8_0] = {0, -1},
+    [OCTAVO_WEIGHT_Q4_0] = {0, -1},   [OCTAVO_WEIGHT_Q4_1] = {0, 2},
+    [OCTAVO_WEIGHT_Q5_0] = {0, -1},   [OCTAVO_WEIGHT_Q4_K] = {0, 2},
+    [OCTAVO_WEIGHT_Q6_K] = {208, -1},
+};
+
+const char *weight_sample_name(weight_sample sample) {
+    static const char *const names[] = {"normal", "ones", "zeros", "flat", "tiny", "nonfinite"};
+    return names[sample];
+}
+
+uint32_t sample_random(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (uint32_t)(*state >> 20);
+}
+
+float sample_uniform(uint64_t *state) {
+    return (float)(int32_t)sample_random(state) * 0x1p-31f;
+}
+
+size_t weight_row_bytes(octavo_weight_type type, int64_t k) {
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    return (size_t)(k / info->source_inputs) * (size_t)info->source_bytes;
+}
+
+static uint16_t sample_scale(weight_sample sample, int64_t row, uint64_t *state) {
+    static const uint16_t odd[] = {0x7c00, 0xfc00, 0x7e00, 0xfe01}; /* infinities and NaN */
+    uint32_t random = sample_random(state);
+    if (sample == WEIGHT_SAMPLE_FLAT) return random & 1 ? 0x8000 : 0;
+    if (sample == WEIGHT_SAMPLE_TINY) return (uint16_t)(random & 0x83ff);
+    if (sample == WEIGHT_SAMPLE_NONFINITE && row == 5) return odd[random % 4];
+    float scale = 0.001f + 0.02f * fabsf(sample_uniform(state));
+    return octavo_f32_to_f16(random % 4 ? scale : -scale);
+}
+
+static void fill_floats(octavo_weight_type type, uint8_t *rows, int64_t n, uint64_t *state) {
+    for (int64_t i = 0; i < n; i++) {
+        float value = sample_uniform(state);
+        uint16_t narrow =
+            type == OCTAVO_WEIGHT_F16 ? octavo_f32_to_f16(value) : octavo_f32_to_bf16(value);
+        if (type == OCTAVO_WEIGHT_F32)
+            memcpy(rows + i * 4, &value, 4);
+        else
+            memcpy(rows + i * 2, &narrow, 2);
+    }
+}
+
+void weight_sample_fill(octavo_weight_type type, weight_sample sample, uint8_t *rows,
+                        int64_t n_rows, int64_t k, uint64_t *state) {
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    if (!info->is_quantised) {
+        fill_floats(type, rows, n_rows * k, state);
+        return;
+    }
+    const int64_t row_blocks = k / info->source_inputs;
+    for (int64_t i = 0; i < n_rows * row_blocks; i++) {
+        uint8_t *block = rows + i * info->source_bytes;
+        for (int j = 0; j < info->source_bytes; j++)
+            block[j] = sample == WEIGHT_SAMPLE_ALL_ONES    ? 0xff
+                       : sample == WEIGHT_SAMPLE_ALL_ZEROS ? 0
+                                                           : (uint8_t)sample_random(state);
+        for (int j = 0; j < 2; j++) {
+            if (half_fields[type][j] < 0) continue;
+            uint16_t scale = sample_scale(sample, i / row_blocks, state);
+            memcpy(block + half_fields[type][j], &scale, sizeof scale);
+        }
+    }
+}
+
+void q8_sample_block(octavo_q8_block *block, const float *x) {
+    float max = 0.0f;
+    for (int i = 0; i < 32; i++)
+        max = fmaxf(max, fabsf(x[i]));
+    float scale = max > 0.0f ? 127.0f / max : 0.0f;
+    *block = (octavo_q8_block){.d = max / 127.0f};
+    for (int i = 0; i < 32; i++) {
+        block->q[i] = (int8_t)lrintf(x[i] * scale);
+        block->sum[i / 16] = (int16_t)(block->sum[i / 16] + block->q[i]);
+    }
+}
