@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packed and unpacked, weights are the values of the formats' definitions: against golden values
+ * (tests/data/quant) and against decoders that are written here from those definitions and share
+ * nothing with the packed layout.
+ */
+#include "../unit.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "weight_samples.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- decoders of one file block, as gguf defines it --- */
+
+static float half_at(const uint8_t *p) {
+    return octavo_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
+}
+
+static void decode_q8_0(float *y, const uint8_t *block) {
+    for (int i = 0; i < 32; i++)
+        y[i] = half_at(block) * (float)(int8_t)block[2 + i];
+}
+
+static void decode_q4_0(float *y, const uint8_t *block) {
+    for (int i = 0; i < 16; i++) {
+        y[i] = half_at(block) * (float)((block[2 + i] & 15) - 8);
+        y[i + 16] = half_at(block) * (float)((block[2 + i] >> 4) - 8);
+    }
+}
+
+static void decode_q4_1(float *y, const uint8_t *block) {
+    for (int i = 0; i < 16; i++) {
+        y[i] = half_at(block) * (float)(block[4 + i] & 15) + half_at(block + 2);
+        y[i + 16] = half_at(block) * (float)(block[4 + i] >> 4) + half_at(block + 2);
+    }
+}
+
+static void decode_q5_0(float *y, const uint8_t *block) {
+    uint32_t high = block[2] | block[3] << 8 | block[4] << 16 | (uint32_t)block[5] << 24;
+    for (int i = 0; i < 32; i++) {
+        uint32_t low = i < 16 ? block[6 + i] & 15u : block[6 + i - 16] >> 4u;
+        y[i] = half_at(block) * (float)((int)(low | (high >> i & 1) << 4) - 16);
+    }
+}
+
+static void decode_q4_k(float *y, const uint8_t *block) {
+    const uint8_t *s = block + 4, *codes = block + 16;
+    for (int i = 0; i < 256; i++) {
+        const int b = i / 32;
+        int scale = b < 4 ? s[b] & 63 : (s[b + 4] & 15) | (s[b - 4] >> 6) << 4;
+        int min = b < 4 ? s[b + 4] & 63 : (s[b + 4] >> 4) | (s[b] >> 6) << 4;
+        int both = codes[i / 64 * 32 + i % 32];
+        float d = half_at(block) * (float)scale, m = half_at(block + 2) * (float)min;
+        y[i] = d * (float)(b % 2 ? both >> 4 : both & 15) - m;
+    }
+}
+
+static void decode_q6_k(float *y, const uint8_t *block) {
+    for (int i = 0; i < 256; i++) {
+        const int half = i / 128, run = i / 32 % 4, l = i % 32;
+        int low = block[half * 64 + run % 2 * 32 + l] >> (run / 2 * 4) & 15;
+        int high = block[128 + half * 32 + l] >> (2 * run) & 3;
+        float d = half_at(block + 208) * (float)(int8_t)block[192 + i / 16];
+        y[i] = d * (float)((low | high << 4) - 32);
+    }
+}
+
+static void decode_f32(float *y, const uint8_t *p) {
+    memcpy(y, p, sizeof *y);
+}
+
+static void decode_f16(float *y, const uint8_t *p) {
+    *y = half_at(p);
+}
+
+static void decode_bf16(float *y, const uint8_t *p) {
+    *y = octavo_f32_from_bits((uint32_t)p[1] << 24 | (uint32_t)p[0] << 16);
+}
+
+typedef void decode_fn(float *y, const uint8_t *block);
+
+static decode_fn *const decoders[OCTAVO_WEIGHT_TYPES] = {
+    [OCTAVO_WEIGHT_F32] = decode_f32,   [OCTAVO_WEIGHT_F16] = decode_f16,
+    [OCTAVO_WEIGHT_BF16] = decode_bf16, [OCTAVO_WEIGHT_Q8_0] = decode_q8_0,
+    [OCTAVO_WEIGHT_Q4_0] = decode_q4_0, [OCTAVO_WEIGHT_Q4_1] = decode_q4_1,
+    [OCTAVO_WEIGHT_Q5_0] = decode_q5_0, [OCTAVO_WEIGHT_Q4_K] = decode_q4_k,
+    [OCTAVO_WEIGHT_Q6_K] = decode_q6_k,
+};
+
+/* --- comparison --- */
+
+/* Equal in bits; any NaN is the same, and zeros of both signs are. */
+static bool is_same(float a, float b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* Packs n_rows rows and compares what comes back with want [n_rows][k]. */
+static void assert_unpacks_to(octavo_weight_type type, const uint8_t *rows, int n_rows, int64_t k,
+                              const float *want) {
+    const size_t panel_bytes = octavo_weight_panel_bytes(type, k);
+    uint8_t *panel = octavo_alloc_aligned(panel_bytes);
+    float *all = octavo_alloc_aligned((size_t)k * OCTAVO_PANEL * sizeof *all);
+    float *row = octavo_alloc_aligned((size_t)k * sizeof *row);
+    assert_non_null(panel);
+    assert_non_null(all);
+    assert_non_null(row);
+    memset(panel, 0xff, panel_bytes);
+    octavo_weight_pack(type, panel, rows, weight_row_bytes(type, k), n_rows, k);
+    octavo_weight_unpack(type, all, panel, 0, k);
+    for (int o = 0; o < OCTAVO_PANEL; o++) {
+        octavo_weight_unpack_row(type, row, panel, o, k);
+        for (int64_t i = 0; i < k; i++) {
+            float value = o < n_rows ? want[o * k + i] : 0.0f;
+            if (is_same(all[i * OCTAVO_PANEL + o], value) && is_same(row[i], value)) continue;
+            fail_msg("%s row %d of %d, input %lld: %a in the panel, %a in the row, wanted %a",
+                     octavo_weight_info_of(type)->name, o, n_rows, (long long)i,
+                     (double)all[i * OCTAVO_PANEL + o], (double)row[i], (double)value);
+        }
+    }
+    octavo_free_aligned(panel);
+    octavo_free_aligned(all);
+    octavo_free_aligned(row);
+}
+
+/* --- golden values --- */
+
+enum { GOLDEN_BLOCKS = 64 };
+
+static void read_golden(const char *name, const char *suffix, size_t skip, void *data,
+                        size_t bytes) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/quant/%s%s", TEST_DATA, name, suffix);
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s cannot be opened", path);
+    if (skip) { /* an .npy header: magic and version in 8 bytes, its length in 2 */
+        uint8_t start[10];
+        assert_int_equal(fread(start, 1, sizeof start, file), sizeof start);
+        assert_memory_equal(start, "\x93NUMPY", 6);
+        assert_int_equal(fseek(file, start[8] + start[9] * 256, SEEK_CUR), 0);
+    }
+    assert_int_equal(fread(data, 1, bytes, file), bytes);
+    assert_int_equal(fgetc(file), EOF);
+    fclose(file);
+}
+
+static void test_golden_values(void **state) {
+    static const struct {
+        const char *name;
+        octavo_weight_type type;
+    } goldens[] = {
+        {"F16", OCTAVO_WEIGHT_F16},   {"BF16", OCTAVO_WEIGHT_BF16}, {"Q8_0", OCTAVO_WEIGHT_Q8_0},
+        {"Q4_0", OCTAVO_WEIGHT_Q4_0}, {"Q4_1", OCTAVO_WEIGHT_Q4_1}, {"Q5_0", OCTAVO_WEIGHT_Q5_0},
+        {"Q4_K", OCTAVO_WEIGHT_Q4_K}, {"Q6_K", OCTAVO_WEIGHT_Q6_K},
+    };
+    static uint8_t blocks[GOLDEN_BLOCKS * 210];
+    static float values[GOLDEN_BLOCKS * 256];
+    (void)state;
+    for (size_t i = 0; i < OCTAVO_COUNT(goldens); i++) {
+        const octavo_weight_info *info = octavo_weight_info_of(goldens[i].type);
+        const int64_t width = info->source_inputs;
+        read_golden(goldens[i].name, ".bin", 0, blocks,
+                    (size_t)(GOLDEN_BLOCKS * info->source_bytes));
+        read_golden(goldens[i].name, ".f32.npy", 1, values,
+                    (size_t)(GOLDEN_BLOCKS * width) * sizeof *values);
+        for (int n_rows = 1; n_rows <= OCTAVO_PANEL; n_rows *= 2)
+            assert_unpacks_to(goldens[i].type, blocks, n_rows, GOLDEN_BLOCKS / n_rows * width,
+                              values);
+    }
+}
+
+static void test_random_blocks(void **state) {
+    uint64_t random = 20240611;
+    (void)state;
+    for (int t = 0; t < OCTAVO_WEIGHT_TYPES; t++) {
+        const octavo_weight_type type = (octavo_weight_type)t;
+        const octavo_weight_info *info = octavo_weight_info_of(type);
+        for (int sample = 0; sample <= WEIGHT_SAMPLE_NONFINITE; sample++) {
+            const int64_t k = info->is_quantised ? 3 * info->source_inputs : 77;
+            const int n_rows = sample % 2 ? OCTAVO_PANEL : 19;
+            const size_t row_bytes = weight_row_bytes(type, k);
+            uint8_t *rows = octavo_alloc_aligned(row_bytes * OCTAVO_PANEL);
+            float *want = octavo_alloc_aligned((size_t)(k * OCTAVO_PANEL) * sizeof *want);
+            assert_non_null(rows);
+            assert_non_null(want);
+            weight_sample_fill(type, (weight_sample)sample, rows, n_rows, k, &random);
+            for (int64_t b = 0; b < n_rows * k / info->source_inputs; b++)
+                decoders[type](want + b * info->source_inputs, rows + b * info->source_bytes);
+            assert_unpacks_to(type, rows, n_rows, k, want);
+            octavo_free_aligned(rows);
+            octavo_free_aligned(want);
+        }
+    }
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    assert_int_equal(octavo_weight_panel_bytes(OCTAVO_WEIGHT_F32, 7), 7 * 128);
+    assert_int_equal(octavo_weight_panel_bytes(OCTAVO_WEIGHT_F16, 7), 7 * 64);
+    assert_int_equal(octavo_weight_panel_bytes(OCTAVO_WEIGHT_BF16, 7), 4 * 128);
+    assert_int_equal(octavo_weight_panel_bytes(OCTAVO_WEIGHT_Q8_0, 96), 3 * 1088);
+    assert_int_equal(octavo_weight_panel_bytes(OCTAVO_WEIGHT_Q6_K, 512), 2 * 6720);
+    assert_int_equal(octavo_weight_bytes(OCTAVO_WEIGHT_Q4_0, 33, 32), 2 * 576);
+    assert_int_equal(octavo_weight_bytes(OCTAVO_WEIGHT_Q4_0, 0, 32), 0);
+    assert_string_equal(octavo_weight_info_of(OCTAVO_WEIGHT_Q4_K)->name, "q4_k");
+    for (int t = 0; t < OCTAVO_WEIGHT_TYPES; t++) {
+        const octavo_weight_info *info = octavo_weight_info_of((octavo_weight_type)t);
+        if (info->is_quantised) assert_int_equal(info->record_inputs, info->source_inputs);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden_values),
+        cmocka_unit_test(test_random_blocks),
+        cmocka_unit_test(test_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
