@@ -151,7 +151,7 @@ octavo_status octavo_gguf_get_u32(const octavo_gguf *gguf, const char *key, uint
     const octavo_gguf_part *part = &gguf->parts[0];
     const octavo_gguf_entry *entry = octavo_gguf_part_entry(part, key);
     if (entry == NULL) return fail_missing(part, key, error);
-    uint64_t wide;
+    uint64_t wide = 0;
     octavo_status status = entry_u64(part, entry, UINT32_MAX, &wide, error);
     if (status == OCTAVO_OK) *value = (uint32_t)wide;
     return status;

@@ -82,14 +82,14 @@ static octavo_status take(parser *p, uint64_t bytes, const uint8_t **data) {
 }
 
 static octavo_status take_u32(parser *p, uint32_t *value) {
-    const uint8_t *data;
+    const uint8_t *data = NULL;
     octavo_status status = take(p, 4, &data);
     if (status == OCTAVO_OK) *value = octavo_gguf_load_u32(data);
     return status;
 }
 
 static octavo_status take_u64(parser *p, uint64_t *value) {
-    const uint8_t *data;
+    const uint8_t *data = NULL;
     octavo_status status = take(p, 8, &data);
     if (status == OCTAVO_OK) *value = octavo_gguf_load_u64(data);
     return status;
@@ -107,7 +107,7 @@ static octavo_status take_string(parser *p, const uint8_t **data) {
  * a message, reach the terminal. */
 static octavo_status take_name(parser *p, size_t limit, const char **name) {
     size_t start = p->offset;
-    const uint8_t *data;
+    const uint8_t *data = NULL;
     octavo_status status = take_string(p, &data);
     if (status != OCTAVO_OK) return status;
     octavo_gguf_string text = octavo_gguf_load_string(data);
