@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes a small model with random weights to a temporary file, for tests of what does not depend
+ * on the weights: order, steps, errors, allocations. Matrices take turns through all types, so that
+ * each kind of kernel has a part; every axis that is summed over has two slices or more.
+ */
+#ifndef OCTAVO_TESTS_ENGINE_TINY_MODEL_H
+#define OCTAVO_TESTS_ENGINE_TINY_MODEL_H
+
+#include "base/number.h"
+#include "../gguf_writer.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum {
+    TINY_D = 512,
+    TINY_HEADS = 8,
+    TINY_KV_HEADS = 2,
+    TINY_DIM = 64,
+    TINY_FFW = 1024,
+    TINY_VOCAB = 300
+};
+
+typedef struct tiny_options {
+    const char *architecture; /* "llama", "qwen2", "gemma3" */
+    int n_layers;
+    int context;
+    const octavo_ggml_type *types; /* [n_types] taken in turn */
+    int n_types;
+    const char *leave_out; /* a tensor's name, or NULL */
+} tiny_options;
+
+static const octavo_ggml_type tiny_all_types[] = {
+    OCTAVO_GGML_Q4_K, OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q6_K, OCTAVO_GGML_Q4_0, OCTAVO_GGML_F32,
+    OCTAVO_GGML_Q5_0, OCTAVO_GGML_Q4_1, OCTAVO_GGML_F16,  OCTAVO_GGML_BF16,
+};
+
+typedef struct tiny_writer {
+    gguf_writer file;
+    tiny_options options;
+    uint64_t random;
+    int next_type;
+} tiny_writer;
+
+static inline uint32_t tiny_random(tiny_writer *w) {
+    w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(w->random >> 33);
+}
+
+static inline float tiny_uniform(tiny_writer *w) { /* -1 to 1 */
+    return (float)tiny_random(w) / 1073741824.0f - 1.0f;
+}
+
+static inline void tiny_half(uint8_t *to, float value) {
+    uint16_t bits = octavo_f32_to_f16(value);
+    memcpy(to, &bits, 2);
+}
+
+/* One block of random codes with scales that make values of about +-0.05. */
+static inline void tiny_block(tiny_writer *w, octavo_ggml_type type, uint8_t *block, size_t bytes) {
+    float value = 0.05f * tiny_uniform(w);
+    uint32_t bits = octavo_f32_bits(value);
+    for (size_t i = 0; i < bytes; i++)
+        block[i] = (uint8_t)tiny_random(w);
+    switch (type) {
+    case OCTAVO_GGML_F32:
+        memcpy(block, &bits, 4);
+        break;
+    case OCTAVO_GGML_F16:
+        tiny_half(block, value);
+        break;
+    case OCTAVO_GGML_BF16: {
+        uint16_t half = octavo_f32_to_bf16(value);
+        memcpy(block, &half, 2);
+        break;
+    }
+    case OCTAVO_GGML_Q8_0:
+        tiny_half(block, value / 64.0f);
+        break;
+    case OCTAVO_GGML_Q4_0:
+        tiny_half(block, value / 4.0f);
+        break;
+    case OCTAVO_GGML_Q5_0:
+        tiny_half(block, value / 8.0f);
+        break;
+    case OCTAVO_GGML_Q4_1:
+        tiny_half(block, value / 4.0f);
+        tiny_half(block + 2, -value * 2.0f);
+        break;
+    case OCTAVO_GGML_Q4_K:
+        tiny_half(block, fabsf(value) / 128.0f);
+        tiny_half(block + 2, fabsf(value) / 17.0f);
+        break;
+    case OCTAVO_GGML_Q6_K:
+        tiny_half(block + 208, value / 1024.0f);
+        break;
+    default:
+        abort();
+    }
+}
+
+static inline void tiny_tensor(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
+                               uint64_t n) {
+    const octavo_ggml_type_info *info = octavo_ggml_type_lookup((uint32_t)type);
+    size_t n_blocks = (size_t)(k / info->block_values * n), bytes = n_blocks * info->block_bytes;
+    if (w->options.leave_out && strcmp(w->options.leave_out, name) == 0) return;
+    uint8_t *data = malloc(bytes);
+    if (!data) abort();
+    for (size_t i = 0; i < n_blocks; i++)
+        tiny_block(w, type, data + i * info->block_bytes, info->block_bytes);
+    gguf_writer_tensor(&w->file, name, type, n > 1 ? 2 : 1, (uint64_t[]){k, n}, data, bytes);
+    free(data);
+}
+
+static inline void tiny_matrix(tiny_writer *w, int layer, const char *suffix, uint64_t k,
+                               uint64_t n) {
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, suffix);
+    tiny_tensor(w, name, w->options.types[w->next_type++ % w->options.n_types], k, n);
+}
+
+static inline void tiny_vector(tiny_writer *w, int layer, const char *suffix, uint64_t n) {
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s", layer, suffix);
+    if (w->options.leave_out && strcmp(w->options.leave_out, name) == 0) return;
+    float *values = malloc(n * sizeof *values);
+    if (!values) abort();
+    for (uint64_t i = 0; i < n; i++)
+        values[i] = 1.0f + 0.1f * tiny_uniform(w);
+    gguf_writer_tensor(&w->file, name, OCTAVO_GGML_F32, 1, &n, values, (size_t)n * sizeof *values);
+    free(values);
+}
+
+static inline void tiny_key_u32(tiny_writer *w, const char *suffix, uint32_t value) {
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", w->options.architecture, suffix);
+    gguf_writer_u32(&w->file, key, value);
+}
+
+static inline void tiny_metadata(tiny_writer *w) {
+    char key[96];
+    gguf_writer_string(&w->file, "general.architecture", w->options.architecture);
+    tiny_key_u32(w, "block_count", (uint32_t)w->options.n_layers);
+    tiny_key_u32(w, "embedding_length", TINY_D);
+    tiny_key_u32(w, "feed_forward_length", TINY_FFW);
+    tiny_key_u32(w, "attention.head_count", TINY_HEADS);
+    tiny_key_u32(w, "attention.head_count_kv", TINY_KV_HEADS);
+    tiny_key_u32(w, "attention.sliding_window", 24);
+    tiny_key_u32(w, "context_length", (uint32_t)w->options.context);
+    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", w->options.architecture);
+    gguf_writer_f32(&w->file, key, 1e-5f);
+}
+
+/* 256 bytes in the byte-level alphabet, then control tokens. */
+static inline void tiny_vocabulary(tiny_writer *w) {
+    const char *tokens[TINY_VOCAB], *merges[] = {"a b"};
+    static char texts[TINY_VOCAB][16];
+    int32_t types[TINY_VOCAB];
+    int next = 256;
+    for (int i = 0; i < TINY_VOCAB; i++) {
+        bool is_plain = (i >= 33 && i <= 126) || (i >= 161 && i <= 172) || (i >= 174 && i <= 255);
+        int code = i < 256 ? (is_plain ? i : next++) : 0;
+        types[i] = i > 256 ? 3 : 1;
+        tokens[i] = texts[i];
+        if (i == 256)
+            snprintf(texts[i], sizeof texts[i], "ab");
+        else if (i > 256)
+            snprintf(texts[i], sizeof texts[i], "<|x%d|>", i);
+        else if (code < 128)
+            snprintf(texts[i], sizeof texts[i], "%c", code);
+        else
+            snprintf(texts[i], sizeof texts[i], "%c%c", 0xc0 | code >> 6, 0x80 | (code & 63));
+    }
+    gguf_writer_string(&w->file, "tokenizer.ggml.model", "gpt2");
+    gguf_writer_string(&w->file, "tokenizer.ggml.pre", "gpt-2");
+    gguf_writer_strings(&w->file, "tokenizer.ggml.tokens", tokens, TINY_VOCAB);
+    gguf_writer_i32s(&w->file, "tokenizer.ggml.token_type", types, TINY_VOCAB);
+    gguf_writer_strings(&w->file, "tokenizer.ggml.merges", merges, 1);
+    gguf_writer_u32(&w->file, "tokenizer.ggml.eos_token_id", TINY_VOCAB - 1);
+}
+
+static inline void tiny_layer(tiny_writer *w, int layer) {
+    const uint64_t nh = TINY_HEADS * TINY_DIM, kh = TINY_KV_HEADS * TINY_DIM;
+    const char *architecture = w->options.architecture;
+    tiny_vector(w, layer, "attn_norm.weight", TINY_D);
+    tiny_vector(w, layer, "ffn_norm.weight", TINY_D);
+    tiny_matrix(w, layer, "attn_q", TINY_D, nh);
+    tiny_matrix(w, layer, "attn_k", TINY_D, kh);
+    tiny_matrix(w, layer, "attn_v", TINY_D, kh);
+    tiny_matrix(w, layer, "attn_output", nh, TINY_D);
+    tiny_matrix(w, layer, "ffn_gate", TINY_D, TINY_FFW);
+    tiny_matrix(w, layer, "ffn_up", TINY_D, TINY_FFW);
+    tiny_matrix(w, layer, "ffn_down", TINY_FFW, TINY_D);
+    if (strcmp(architecture, "qwen2") == 0) {
+        tiny_vector(w, layer, "attn_q.bias", nh);
+        tiny_vector(w, layer, "attn_k.bias", kh);
+        tiny_vector(w, layer, "attn_v.bias", kh);
+    }
+    if (strcmp(architecture, "gemma3") == 0) {
+        tiny_vector(w, layer, "attn_q_norm.weight", TINY_DIM);
+        tiny_vector(w, layer, "attn_k_norm.weight", TINY_DIM);
+        tiny_vector(w, layer, "post_attention_norm.weight", TINY_D);
+        tiny_vector(w, layer, "post_ffw_norm.weight", TINY_D);
+    }
+}
+
+/* Writes the model to a new temporary file and puts its name in path [64]. The test unlinks it. */
+static inline void tiny_model_write(const tiny_options *options, char *path) {
+    tiny_writer w = {.options = *options, .random = 1};
+    float norm[TINY_D];
+    uint64_t d = TINY_D;
+    for (int i = 0; i < TINY_D; i++)
+        norm[i] = 1.0f;
+    gguf_writer_init(&w.file, 3, 32);
+    tiny_metadata(&w);
+    tiny_vocabulary(&w);
+    tiny_tensor(&w, "token_embd.weight", options->types[0], TINY_D, TINY_VOCAB);
+    gguf_writer_tensor(&w.file, "output_norm.weight", OCTAVO_GGML_F32, 1, &d, norm, sizeof norm);
+    for (int i = 0; i < options->n_layers; i++)
+        tiny_layer(&w, i);
+    strcpy(path, "/tmp/octavo-tiny-XXXXXX");
+    int file = mkstemp(path);
+    if (file < 0) abort();
+    close(file);
+    if (!gguf_writer_save(&w.file, path)) abort();
+    gguf_writer_deinit(&w.file);
+}
+
+#endif
