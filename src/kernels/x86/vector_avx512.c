@@ -33,7 +33,7 @@ static void rope_pairwise(float *x, const float *cs, int64_t n_pairs) {
     int64_t i = 0;
     for (; i + 8 <= n_pairs; i += 8) {
         __m512 pairs = _mm512_loadu_ps(x + 2 * i), turn = _mm512_loadu_ps(cs + 2 * i);
-        __m512 swapped = _mm512_permute_ps(pairs, _MM_SHUFFLE(2, 3, 0, 1));
+        __m512 swapped = _mm512_shuffle_ps(pairs, pairs, _MM_SHUFFLE(2, 3, 0, 1));
         __m512 by_c = _mm512_mul_ps(pairs, _mm512_moveldup_ps(turn));
         __m512 by_s = _mm512_mul_ps(swapped, _mm512_movehdup_ps(turn));
         __m512 sum = _mm512_add_ps(by_c, by_s);
