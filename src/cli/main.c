@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command `octavo`. All it owns is the process: its locale and what standard output came to.
+ */
+#include "cli/commands.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A reader that went away is no failure to talk about. */
+static int finish_output(int status) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    if (errno != EPIPE)
+        octavo_cli_usage("standard output: cannot be written: %s",
+                         errno ? strerror(errno) : "an earlier write failed");
+    return OCTAVO_EXIT_FAILED;
+}
+
+int main(int argc, char **argv) {
+    /* Characters are UTF-8 here, whatever the environment; numbers keep their point. */
+    if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return finish_output(octavo_commands_main(argc, argv));
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The model options: one table for all commands, so that they are spelled, checked and explained
+ * alike everywhere.
+ */
+#include "cli/model_options.h"
+
+#include "base/compiler.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+
+#define FIELD(name) offsetof(octavo_model_choice, name)
+
+static const char KV_DTYPES[] = "auto|f32|f16|bf16|fp8_e4m3|fp8_e5m2|int8";
+static const int KV_DTYPE_VALUES[] = {
+    OCTAVO_KV_DTYPE_AUTO,  OCTAVO_DTYPE_F32,      OCTAVO_DTYPE_F16,  OCTAVO_DTYPE_BF16,
+    OCTAVO_DTYPE_FP8_E4M3, OCTAVO_DTYPE_FP8_E5M2, OCTAVO_DTYPE_INT8,
+};
+
+static const octavo_option OPTIONS[] = {
+    {"--threads", OCTAVO_OPTION_INT, "N", "threads (one for each physical core)", FIELD(threads), 1,
+     1024},
+    {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
+     FIELD(isa), 0, 0},
+    {"--precision", OCTAVO_OPTION_CHOICE, "fast|exact",
+     "exact: f32 activations, arithmetic and cache, for comparison with references (fast)",
+     FIELD(precision), 0, 0},
+    {"--context", OCTAVO_OPTION_INT, "N", "longest sequence (the model's)", FIELD(context), 1,
+     INT32_MAX},
+    {"--chunk", OCTAVO_OPTION_INT, "N", "most prompt tokens in a step (512)", FIELD(chunk), 1,
+     65536},
+    {"--kv-dtype", OCTAVO_OPTION_CHOICE, KV_DTYPES,
+     "element type of the cache (auto: f16 or bf16, whichever is faster here)", FIELD(kv_dtype), 0,
+     0},
+    {"--kv-memory", OCTAVO_OPTION_SIZE, "SIZE",
+     "bytes for the cache, such as 512MiB or 4GiB (what one full context needs)", FIELD(kv_memory),
+     0, 0},
+    {"--page-size", OCTAVO_OPTION_INT, "N", "slots in a page of the cache (16)", FIELD(page_size),
+     1, 1024},
+    {"--log-level", OCTAVO_OPTION_CHOICE, "error|warn|info|debug", "what is told (warn)",
+     FIELD(log_level), 0, 0},
+    {"--mesh", OCTAVO_OPTION_TEXT, "AXIS=N,...",
+     "degrees of data, expert, seq and model; this version runs on one device, so all are 1",
+     FIELD(mesh), 0, 0},
+    {"--devices", OCTAVO_OPTION_INT, "N", "how many ranks there are; 1 in this version",
+     FIELD(devices), 1, 1 << 20},
+    {"--ranks", OCTAVO_OPTION_LATER, "thread", "how ranks run (thread)", 0, 0, 0},
+    {"--weights", OCTAVO_OPTION_LATER, "file", "type of the weights in memory (file)", 0, 0, 0},
+    {"--prefix-cache", OCTAVO_OPTION_LATER, "on|off",
+     "share equal prefixes of requests; no difference to a single one (on)", 0, 0, 0},
+    {"--packed-cache", OCTAVO_OPTION_LATER, "off", "keep packed weights on disk (off)", 0, 0, 0},
+    {"--prefix-store", OCTAVO_OPTION_LATER, "off", "keep the prefix cache on disk (off)", 0, 0, 0},
+    {"--swap", OCTAVO_OPTION_LATER, "off", "keep preempted pages on disk (off)", 0, 0, 0},
+    {"--speculate", OCTAVO_OPTION_LATER, "off", "speculative decoding (off)", 0, 0, 0},
+    {"--rules", OCTAVO_OPTION_LATER, NULL, "sharding rules; not in this version", 0, 0, 0},
+};
+
+octavo_model_choice octavo_model_choice_defaults(void) {
+    return (octavo_model_choice){.page_size = 16, .chunk = 512, .log_level = OCTAVO_LOG_WARN};
+}
+
+octavo_option_group octavo_model_choice_group(octavo_model_choice *choice) {
+    return (octavo_option_group){
+        .title = "Model options",
+        .options = OPTIONS,
+        .n_options = OCTAVO_COUNT(OPTIONS),
+        .values = choice,
+    };
+}
+
+/* ---- the mesh: well-formed is not yet possible ---- */
+
+static int refuse_mesh(const char *mesh, const char *why) {
+    return octavo_cli_usage("option --mesh (%s): %s; give degrees such as "
+                            "data=1,expert=1,seq=1,model=1",
+                            mesh, why);
+}
+
+static int refuse_devices(const char *option, const char *value) {
+    octavo_cli_usage("option %s (%s): not in this version, which runs on one device; leave it out",
+                     option, value);
+    return OCTAVO_EXIT_FAILED;
+}
+
+/* A degree: "-1" or a positive number of up to six digits; 0 for anything else. */
+static long parse_degree(const char *text, size_t length) {
+    long value = 0;
+    if (length == 2 && memcmp(text, "-1", 2) == 0) return -1;
+    if (length < 1 || length > 6) return 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') return 0;
+        value = value * 10 + (text[i] - '0');
+    }
+    return value;
+}
+
+static int check_mesh(const char *mesh, bool has_devices) {
+    unsigned seen = 0;
+    int n_inferred = 0;
+    bool is_one = true;
+    for (const char *p = mesh;; p++) {
+        char axis[16] = "";
+        size_t length = strcspn(p, ",="), value_length;
+        if (length < sizeof axis) memcpy(axis, p, length);
+        int index = octavo_words_find("data|expert|seq|model", axis);
+        if (index < 0 || p[length] != '=') return refuse_mesh(mesh, "not AXIS=N,...");
+        if (seen & 1u << index) return refuse_mesh(mesh, "an axis is given twice");
+        seen |= 1u << index;
+        p += length + 1;
+        value_length = strcspn(p, ",");
+        long degree = parse_degree(p, value_length);
+        if (degree == 0) return refuse_mesh(mesh, "a degree is not a positive number or -1");
+        if (degree == -1) n_inferred++;
+        if (degree > 1) is_one = false;
+        p += value_length;
+        if (!*p) break;
+    }
+    if (n_inferred > 1) return refuse_mesh(mesh, "more than one degree is -1");
+    /* A -1 without --devices counts the NUMA nodes, and there may be several. */
+    if (!is_one || (n_inferred == 1 && !has_devices)) return refuse_devices("--mesh", mesh);
+    return -1;
+}
+
+int octavo_model_choice_check(const octavo_model_choice *choice) {
+    if (choice->mesh) {
+        int status = check_mesh(choice->mesh, choice->devices != 0);
+        if (status >= 0) return status;
+    }
+    return choice->devices > 1 ? refuse_devices("--devices", "more than 1") : -1;
+}
+
+octavo_log octavo_model_choice_log(const octavo_model_choice *choice) {
+    return octavo_cli_log((octavo_log_level)choice->log_level);
+}
+
+octavo_model_options octavo_model_choice_options(const octavo_model_choice *choice) {
+    octavo_model_options options;
+    octavo_model_options_init(&options);
+    options.threads = (int)choice->threads;
+    options.isa = choice->isa;
+    options.precision = choice->precision ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
+    options.kv_dtype = KV_DTYPE_VALUES[choice->kv_dtype];
+    options.page_size = (int)choice->page_size;
+    options.kv_memory = choice->kv_memory;
+    options.context = choice->context;
+    options.chunk = (int)choice->chunk;
+    options.log = octavo_model_choice_log(choice);
+    return options;
+}
+
+octavo_status octavo_model_load(const char *path, octavo_model_options options,
+                                octavo_model **model, octavo_error *error) {
+    octavo_progress progress = octavo_progress_start("loading");
+    options.progress = octavo_progress_of_load;
+    options.progress_cookie = &progress;
+    octavo_status status = octavo_model_open(path, &options, model, error);
+    octavo_terminal_clear_progress();
+    return status;
+}

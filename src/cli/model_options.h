@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options that every command which runs a model takes, and loading a model with them.
+ */
+#ifndef OCTAVO_CLI_MODEL_OPTIONS_H
+#define OCTAVO_CLI_MODEL_OPTIONS_H
+
+#include "cli/options.h"
+
+#include "octavo/model.h"
+
+/* Values as parsed. */
+typedef struct octavo_model_choice {
+    int64_t threads;
+    const char *isa;
+    const char *mesh;
+    int64_t devices;
+    int kv_dtype; /* index into the option's words */
+    int64_t page_size;
+    uint64_t kv_memory;
+    int64_t context;
+    int64_t chunk;
+    int precision;
+    int log_level;
+} octavo_model_choice;
+
+octavo_model_choice octavo_model_choice_defaults(void);
+/* The table over a choice, under the title "Model options". */
+octavo_option_group octavo_model_choice_group(octavo_model_choice *choice);
+
+/* What the table cannot say alone: a mesh other than one device. Returns -1 or the exit status. */
+int octavo_model_choice_check(const octavo_model_choice *choice);
+
+octavo_log octavo_model_choice_log(const octavo_model_choice *choice);
+
+/* Options for octavo_model_open, without a progress callback. They point into the choice. */
+octavo_model_options octavo_model_choice_options(const octavo_model_choice *choice);
+
+/* Opens the model with a progress bar. */
+OCTAVO_MUST_CHECK octavo_status octavo_model_load(const char *path, octavo_model_options options,
+                                                  octavo_model **model, octavo_error *error);
+
+#endif

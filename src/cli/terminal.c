@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of the process's one terminal: a bar that may be on it, an interrupt that came from it.
+ * Both are of the process by nature, hence the two file-static variables. Only the main thread
+ * draws.
+ */
+#include "cli/terminal.h"
+
+#include "base/clock.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR_WIDTH = 32 };
+static const int64_t SHOW_AFTER_NS = 200 * 1000 * 1000, REDRAW_NS = 50 * 1000 * 1000;
+
+static volatile int interrupted; /* set by the signal handler */
+static bool is_bar_shown;
+
+bool octavo_terminal_is_rich(FILE *stream) {
+    const char *term = getenv("TERM");
+    return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
+}
+
+bool octavo_terminal_has_color(FILE *stream) {
+    const char *no_color = getenv("NO_COLOR");
+    return octavo_terminal_is_rich(stream) && !(no_color && *no_color);
+}
+
+octavo_progress octavo_progress_start(const char *what) {
+    return (octavo_progress){.what = what, .start_ns = octavo_clock_ns()};
+}
+
+void octavo_terminal_clear_progress(void) {
+    if (!is_bar_shown) return;
+    fputs("\r\033[K", stderr);
+    is_bar_shown = false;
+}
+
+static void draw_bar(const octavo_progress *progress, double share) {
+    char bar[BAR_WIDTH + 1];
+    int full = (int)(share * BAR_WIDTH);
+    memset(bar, '#', (size_t)full);
+    memset(bar + full, '.', (size_t)(BAR_WIDTH - full));
+    bar[BAR_WIDTH] = '\0';
+    fprintf(stderr, "\r%s [%s] %3d%%\033[K", progress->what, bar, (int)(share * 100.0));
+    fflush(stderr);
+    is_bar_shown = true;
+}
+
+void octavo_progress_update(octavo_progress *progress, uint64_t done, uint64_t total) {
+    int64_t now = octavo_clock_ns();
+    if (!octavo_terminal_is_rich(stderr)) return;
+    if (done >= total) {
+        octavo_terminal_clear_progress();
+        return;
+    }
+    if (now - progress->start_ns < SHOW_AFTER_NS || now - progress->drawn_ns < REDRAW_NS) return;
+    progress->drawn_ns = now;
+    draw_bar(progress, (double)done / (double)total);
+}
+
+int octavo_progress_of_load(void *cookie, uint64_t done, uint64_t total) {
+    octavo_progress_update(cookie, done, total);
+    return 0;
+}
+
+/* ---- interrupts ---- */
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+void octavo_interrupt_catch(void) {
+    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: reads wake up */
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+void octavo_interrupt_release(void) {
+    (void)signal(SIGINT, SIG_DFL);
+}
+
+const volatile int *octavo_interrupt_flag(void) {
+    return &interrupted;
+}
+
+void octavo_interrupt_clear(void) {
+    interrupted = 0;
+}
+
+void octavo_interrupt_die(void) {
+    octavo_interrupt_release();
+    (void)raise(SIGINT);
+}
