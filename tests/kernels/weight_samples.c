@@ -88,8 +88,10 @@ void q8_sample_block(octavo_q8_block *block, const float *x) {
     float max = 0.0f;
     for (int i = 0; i < 32; i++)
         max = fmaxf(max, fabsf(x[i]));
-    float scale = max > 0.0f ? 127.0f / max : 0.0f;
-    *block = (octavo_q8_block){.d = max / 127.0f};
+    float scale = 127.0f / max;
+    *block = (octavo_q8_block){0};
+    if (!isfinite(scale)) return;
+    block->d = max / 127.0f;
     for (int i = 0; i < 32; i++) {
         block->q[i] = (int8_t)lrintf(x[i] * scale);
         block->sum[i / 16] = (int16_t)(block->sum[i / 16] + block->q[i]);
