@@ -2,10 +2,10 @@
  *
  * The growable buffer, and JSON strings of arbitrary bytes.
  */
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "unit.h"
 
 #include <string.h>
 

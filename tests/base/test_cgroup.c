@@ -2,8 +2,8 @@
  *
  * Processor quotas read from small trees that look like /sys/fs/cgroup.
  */
+#include "../unit.h"
 #include "base/cgroup.h"
-#include "unit.h"
 
 #include <ftw.h>
 #include <limits.h>

@@ -2,9 +2,9 @@
  *
  * Levels, their choice by option and environment, caches and cores.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "base/cpu.h"
-#include "unit.h"
 
 #include <sched.h>
 #include <stdbool.h>

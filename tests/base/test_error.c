@@ -2,10 +2,10 @@
  *
  * Errors, statuses, version, log lines.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>

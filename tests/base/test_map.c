@@ -2,9 +2,9 @@
  *
  * Maps of files of awkward sizes, and everything that is not a regular file.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "base/map.h"
-#include "unit.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * Sizes, allocations, the arena.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "unit.h"
 
 #include <stdbool.h>
 #include <string.h>

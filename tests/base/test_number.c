@@ -3,9 +3,9 @@
  * Narrow floating point types against formulas in double precision that share nothing with the
  * code: decoding by ldexp over every bit pattern, encoding by search among the decoded values.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "base/number.h"
-#include "unit.h"
 
 #include "octavo/dtype.h"
 

@@ -3,10 +3,10 @@
  * The pool: every thread runs once per run, memory is visible across fork, barrier and join, and
  * shares cover exactly. Prints what a fork-join costs here; asserts no time.
  */
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/thread.h"
-#include "unit.h"
 
 #include <sched.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  *
  * The table of tensor types: consistent, and found by number and by name.
  */
+#include "../unit.h"
 #include "base/compiler.h"
 #include "formats/ggml_type.h"
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * Damaged files are in test_gguf_bad.c, files on disk in test_gguf_files.c.
  */
 #include "../gguf_writer.h"
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "gguf_walk.h"
-#include "unit.h"
 
 #include <math.h>
 #include <sys/mman.h>

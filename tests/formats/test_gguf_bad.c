@@ -5,9 +5,9 @@
  * of a page before a protected one, so that reading one byte too many ends the test.
  */
 #include "../gguf_writer.h"
+#include "../unit.h"
 #include "base/compiler.h"
 #include "gguf_walk.h"
-#include "unit.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
  * GGUF files on disk: what is no file, and models split over several.
  */
 #include "../gguf_writer.h"
+#include "../unit.h"
 #include "base/compiler.h"
-#include "unit.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

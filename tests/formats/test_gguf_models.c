@@ -3,11 +3,11 @@
  * Opens models from outside the repository: *.gguf in the folder $OCTAVO_MODELS, and in gguf and
  * tokenizers_real of the folder $OCTAVO_ORACLE. Skipped without either.
  */
+#include "../unit.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "gguf_walk.h"
-#include "unit.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
