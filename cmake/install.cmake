@@ -19,10 +19,12 @@ write_basic_package_version_file(octavoConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/octavoConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/octavoConfigVersion.cmake DESTINATION ${octavo_cmake_dir})
 
-# octavo.pc finds its prefix from its own place, so an installed tree may be moved.
+# hwloc is named by its flags for linking to the shared libhwloc: through Requires.private it would ask
+# for static libraries that systems do not ship. octavo.pc finds its prefix from its own place, so an installed tree may be moved.
 set(octavo_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH octavo_pc_prefix ${CMAKE_INSTALL_PREFIX}/${octavo_pc_dir} ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" octavo_pc_prefix "${octavo_pc_prefix}")
+list(JOIN hwloc_LDFLAGS " " octavo_pc_hwloc)
 configure_file(cmake/octavo.pc.in octavo.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/octavo.pc DESTINATION ${octavo_pc_dir})
 

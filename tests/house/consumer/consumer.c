@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest client: C and C++, public headers only. Prints the library's version; fails where the
- * header that it was compiled with is of another one.
+ * The smallest client: C and C++, public headers only. Prints the library's version; fails where
+ * the header that it was compiled with is of another one.
  */
 #include "octavo/status.h"
 
