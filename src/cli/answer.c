@@ -54,8 +54,7 @@ static octavo_status feed_prompt(octavo_session *session, const octavo_ids *prom
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            "prompt (%zu tokens): longer than the %s of %lld; shorten it or raise "
                            "%s",
-                           prompt->n,
-                           session->room < session->facts.context ? "cache" : "context",
+                           prompt->n, session->room < session->facts.context ? "cache" : "context",
                            (long long)session->room,
                            session->room < session->facts.context ? "--kv-memory" : "--context");
     /* The last id is fed in any case: its logits are what the answer begins with. */

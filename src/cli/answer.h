@@ -18,9 +18,9 @@ typedef struct octavo_session {
     octavo_model *model; /* not owned */
     octavo_model_facts facts;
     octavo_sequence *sequence;
-    octavo_ids ids;    /* fed so far: what the cache holds */
-    float *logits;     /* [vocabulary] after the last of them */
-    int64_t room;      /* most ids: the context, or what the cache holds if that is less */
+    octavo_ids ids; /* fed so far: what the cache holds */
+    float *logits;  /* [vocabulary] after the last of them */
+    int64_t room;   /* most ids: the context, or what the cache holds if that is less */
 } octavo_session;
 
 OCTAVO_MUST_CHECK octavo_status octavo_session_init(octavo_session *session, octavo_model *model,
@@ -55,7 +55,7 @@ typedef struct octavo_answer {
     octavo_buffer text;     /* without the stop text */
     octavo_buffer logprobs; /* JSON objects, separated by commas */
     octavo_finish finish;
-    const char *stop;                   /* the stop text, or NULL */
+    const char *stop;                    /* the stop text, or NULL */
     size_t prompt_tokens, reused_tokens; /* of the prompt; of these, in the cache already */
     double prompt_s, generate_s;
 } octavo_answer;

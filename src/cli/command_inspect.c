@@ -2,14 +2,13 @@
  *
  * octavo inspect: the JSON document of octavo_inspect as it is, or a page made from it.
  */
-#include "octavo/inspect.h"
-
 #include "base/compiler.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/inspect_text.h"
 #include "cli/report.h"
 
+#include "octavo/inspect.h"
 #include "octavo/template.h"
 
 #include <jansson.h>

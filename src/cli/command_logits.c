@@ -73,8 +73,8 @@ static octavo_status write_last(octavo_sequence *sequence, const octavo_model_fa
     size_t n = (size_t)facts->vocabulary;
     float *row = octavo_alloc_zero(n, sizeof *row);
     if (!row) return octavo_fail_memory(error, "logits", n * sizeof *row);
-    octavo_status status = octavo_sequence_feed(sequence, ids->data, ids->n, OCTAVO_LOGITS_LAST,
-                                                row, NULL, error);
+    octavo_status status =
+        octavo_sequence_feed(sequence, ids->data, ids->n, OCTAVO_LOGITS_LAST, row, NULL, error);
     if (status == OCTAVO_OK) status = octavo_npy_write(npy, row, n, error);
     octavo_free(row);
     return status;

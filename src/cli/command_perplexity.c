@@ -71,8 +71,8 @@ static octavo_status take_rows(void *cookie, size_t first, const float *rows, si
     for (size_t i = 0; i < n_rows; i++) {
         size_t predicted = first + i + 1;
         if (predicted >= e->context) break;
-        double nll = -octavo_logprob_of(rows + i * (size_t)vocabulary, vocabulary,
-                                        e->window[predicted]);
+        double nll =
+            -octavo_logprob_of(rows + i * (size_t)vocabulary, vocabulary, e->window[predicted]);
         add_nll(&e->all, nll);
         if (predicted >= e->context / 2) add_nll(&e->second_half, nll);
     }
@@ -92,8 +92,7 @@ static octavo_status evaluate(octavo_model *model, const octavo_ids *ids, size_t
         if (octavo_tokenizer_adds_bos(tokenizer)) window[0] = octavo_tokenizer_bos(tokenizer);
         e->window = window;
         octavo_sequence_truncate(sequence, 0);
-        status =
-            octavo_rows_feed(sequence, &facts, window, e->context - 1, take_rows, e, error);
+        status = octavo_rows_feed(sequence, &facts, window, e->context - 1, take_rows, e, error);
         octavo_progress_update(&progress, w + 1, n_windows);
     }
     octavo_terminal_clear_progress();
@@ -174,8 +173,8 @@ int octavo_command_perplexity(const octavo_command *command, int argc, char **ar
 
     octavo_error error;
     octavo_model *model = NULL;
-    octavo_status status = octavo_model_load(
-        line.arguments[0], octavo_model_choice_options(&choice), &model, &error);
+    octavo_status status =
+        octavo_model_load(line.arguments[0], octavo_model_choice_options(&choice), &model, &error);
     if (status == OCTAVO_OK)
         status = measure(model, line.arguments[1], &options, (size_t)choice.context, &error);
     octavo_model_close(&model);

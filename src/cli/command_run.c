@@ -45,8 +45,8 @@ static const octavo_option OPTIONS[] = {
      "makes the last 64 tokens less likely to come again; 1: off (1)", FIELD(repeat_penalty), 1e-6,
      100},
     {"--seed", OCTAVO_OPTION_SEED, "N", "of the random numbers (0)", FIELD(seed), 0, 0},
-    {"--stop", OCTAVO_OPTION_TEXTS, "TEXT",
-     "end the answer in front of this text; may be repeated", FIELD(stops), 0, 0},
+    {"--stop", OCTAVO_OPTION_TEXTS, "TEXT", "end the answer in front of this text; may be repeated",
+     FIELD(stops), 0, 0},
     {"--ignore-eos", OCTAVO_OPTION_FLAG, NULL, "go on where the model would end",
      FIELD(ignores_end), 0, 0},
     {"--logprobs", OCTAVO_OPTION_INT, "K",
@@ -125,8 +125,8 @@ static octavo_status print_json(const octavo_ids *prompt, const octavo_answer *a
     octavo_ids_print(&answer->ids, &out);
     octavo_buffer_puts(&out, ",\"text\":");
     octavo_buffer_json_string(&out, answer->text.data, answer->text.size);
-    octavo_buffer_printf(&out, ",\"finish_reason\":\"%s\",\"stop\":",
-                         octavo_finish_name(answer->finish));
+    octavo_buffer_printf(&out,
+                         ",\"finish_reason\":\"%s\",\"stop\":", octavo_finish_name(answer->finish));
     if (answer->stop)
         octavo_buffer_json_string(&out, answer->stop, strlen(answer->stop));
     else
@@ -228,8 +228,7 @@ static octavo_status run_model(const char *path, octavo_run_choice *choice,
     double start = octavo_clock_seconds();
     if (choice->max_tokens < 0) choice->max_tokens = is_chat ? 0 : DEFAULT_MAX_TOKENS;
     if (status == OCTAVO_OK)
-        status =
-            octavo_model_load(path, octavo_model_choice_options(model_choice), &model, error);
+        status = octavo_model_load(path, octavo_model_choice_options(model_choice), &model, error);
     double load_s = octavo_clock_seconds() - start;
     if (status == OCTAVO_OK) status = octavo_session_init(&session, model, error);
     if (status == OCTAVO_OK)
@@ -257,8 +256,8 @@ int octavo_command_run(const octavo_command *command, int argc, char **argv) {
     if (exit_status < 0) exit_status = octavo_model_choice_check(&model_choice);
     if (exit_status < 0) exit_status = check_choice(&choice);
     if (exit_status < 0)
-        exit_status = octavo_cli_exit(
-            run_model(line.arguments[0], &choice, &model_choice, &error), &error);
+        exit_status =
+            octavo_cli_exit(run_model(line.arguments[0], &choice, &model_choice, &error), &error);
     octavo_texts_deinit(&choice.stops);
     /* A shell that runs us in a loop shall see that the person wanted to stop. */
     if (*octavo_interrupt_flag()) {

@@ -2,8 +2,6 @@
  *
  * octavo template: conversations in, prompts out.
  */
-#include "octavo/template.h"
-
 #include "base/compiler.h"
 #include "base/error.h"
 #include "cli/commands.h"
@@ -11,6 +9,7 @@
 #include "cli/report.h"
 
 #include "octavo/inspect.h"
+#include "octavo/template.h"
 #include "octavo/tokenizer.h"
 
 #include <stdio.h>

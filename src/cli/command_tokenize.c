@@ -103,9 +103,8 @@ static octavo_status convert_lines(const octavo_tokenizer *tokenizer,
         bool has_line;
         snprintf(where, sizeof where, "line %ld", number);
         if ((status = octavo_input_line(stdin, &line, &has_line, error)) || !has_line) break;
-        status = options->is_decode
-                     ? decode_line(tokenizer, options, &line, where, &out, error)
-                     : encode_line(tokenizer, options, &line, where, &out, error);
+        status = options->is_decode ? decode_line(tokenizer, options, &line, where, &out, error)
+                                    : encode_line(tokenizer, options, &line, where, &out, error);
         if (status || (status = write_line(&out, error))) break;
     }
     octavo_buffer_deinit(&line);
@@ -133,8 +132,8 @@ static octavo_status convert_text(const octavo_tokenizer *tokenizer,
     octavo_ids ids = {0};
     octavo_status status = octavo_input_read("-", &text, error);
     if (status == OCTAVO_OK)
-        status = octavo_ids_encode(&ids, tokenizer, text.data, text.size, encode_flags(options),
-                                   error);
+        status =
+            octavo_ids_encode(&ids, tokenizer, text.data, text.size, encode_flags(options), error);
     if (status == OCTAVO_OK) {
         print_pieces(tokenizer, &ids, options->is_json, &out);
         if (out.failed)

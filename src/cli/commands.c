@@ -43,15 +43,14 @@ static const octavo_command COMMANDS[] = {
 };
 
 static void print_commands(FILE *stream) {
-    fputs("Usage: octavo COMMAND [MODEL] [options]\n\n"
-          "Runs transformer language models on CPUs. MODEL is a .gguf file, or the first part of a\n"
-          "split one.\n\nCommands:\n",
-          stream);
+    fputs(
+        "Usage: octavo COMMAND [MODEL] [options]\n\n"
+        "Runs transformer language models on CPUs. MODEL is a .gguf file, or the first part of a\n"
+        "split one.\n\nCommands:\n",
+        stream);
     for (size_t i = 0; i < OCTAVO_COUNT(COMMANDS); i++)
         fprintf(stream, "  %-15s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-    fputs("  help COMMAND    The same as COMMAND --help.\n\n"
-          "octavo --version tells the version.\n",
-          stream);
+    fputs("\noctavo help COMMAND tells about one, octavo --version tells the version.\n", stream);
 }
 
 /* Whether argv [argc] begins with the words of a name; *n_words is how many. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A conversation is rendered anew for every answer; the session finds what the model has seen of it.
+ * A conversation is rendered anew for every answer; the session finds what the model has seen of
+ * it.
  */
 #include "cli/conversation.h"
 
@@ -67,8 +68,7 @@ octavo_status octavo_conversation_add(octavo_conversation *c, const char *role, 
     else
         octavo_buffer_append(&message.text, text, length);
     size_t bytes = (c->n_messages + 1) * sizeof *c->messages;
-    octavo_message *messages =
-        message.text.failed ? NULL : octavo_realloc(c->messages, bytes);
+    octavo_message *messages = message.text.failed ? NULL : octavo_realloc(c->messages, bytes);
     if (!messages) {
         octavo_buffer_deinit(&message.text);
         return octavo_fail_memory(error, "conversation", bytes + length);
@@ -156,9 +156,9 @@ static octavo_status render(const octavo_conversation *c, octavo_buffer *prompt,
     octavo_buffer variables = {0};
     char *text = NULL;
     put_variables(&variables, c);
-    octavo_status status = variables.failed
-                               ? octavo_fail_memory(error, "conversation", variables.size)
-                               : octavo_template_render(c->tmpl, variables.data, NULL, &text, error);
+    octavo_status status =
+        variables.failed ? octavo_fail_memory(error, "conversation", variables.size)
+                         : octavo_template_render(c->tmpl, variables.data, NULL, &text, error);
     if (status == OCTAVO_OK) octavo_buffer_puts(prompt, text);
     octavo_text_free(text);
     octavo_buffer_deinit(&variables);

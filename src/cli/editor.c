@@ -76,8 +76,9 @@ octavo_status octavo_editor_create(octavo_editor **out, octavo_error *error) {
     editor->history = history_init();
     if (!editor->edit || !editor->history) {
         octavo_editor_destroy(&editor);
-        return octavo_fail(error, OCTAVO_ERROR_IO, "terminal: no line editing there; use -p or "
-                                                   "-f, or another TERM");
+        return octavo_fail(error, OCTAVO_ERROR_IO,
+                           "terminal: no line editing there; use -p or "
+                           "-f, or another TERM");
     }
     history(editor->history, &event, H_SETSIZE, HISTORY_LINES);
     history(editor->history, &event, H_SETUNIQUE, 1);

@@ -54,7 +54,7 @@ static const octavo_option OPTIONS[] = {
     {"--prefix-store", OCTAVO_OPTION_LATER, "off", "keep the prefix cache on disk (off)", 0, 0, 0},
     {"--swap", OCTAVO_OPTION_LATER, "off", "keep preempted pages on disk (off)", 0, 0, 0},
     {"--speculate", OCTAVO_OPTION_LATER, "off", "speculative decoding (off)", 0, 0, 0},
-    {"--rules", OCTAVO_OPTION_LATER, NULL, "sharding rules; not in this version", 0, 0, 0},
+    {"--rules", OCTAVO_OPTION_LATER, "none", "sharding rules (none)", 0, 0, 0},
 };
 
 octavo_model_choice octavo_model_choice_defaults(void) {

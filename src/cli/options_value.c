@@ -135,12 +135,9 @@ static int store_choice(const octavo_option *option, const char *text, void *fie
 }
 
 static int check_later(const octavo_option *option, const char *text) {
-    if (option->value && octavo_words_find(option->value, text) >= 0) return -1;
-    if (option->value)
-        octavo_cli_usage("option %s (%s): not in this version; leave it out or give %s",
-                         option->name, text, option->value);
-    else
-        octavo_cli_usage("option %s (%s): not in this version; leave it out", option->name, text);
+    if (octavo_words_find(option->value, text) >= 0) return -1;
+    octavo_cli_usage("option %s (%s): not in this version; leave it out or give %s", option->name,
+                     text, option->value);
     return OCTAVO_EXIT_FAILED;
 }
 

@@ -29,8 +29,7 @@ octavo_status octavo_rows_feed(octavo_sequence *sequence, const octavo_model_fac
         size_t n = n_ids - done < portion ? n_ids - done : portion;
         status =
             octavo_sequence_feed(sequence, ids + done, n, OCTAVO_LOGITS_ALL, rows, NULL, error);
-        if (status == OCTAVO_OK)
-            status = take(cookie, done, rows, n, facts->vocabulary, error);
+        if (status == OCTAVO_OK) status = take(cookie, done, rows, n, facts->vocabulary, error);
         done += n;
     }
     octavo_free(rows);

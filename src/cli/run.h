@@ -21,8 +21,7 @@ typedef struct octavo_run_choice {
 } octavo_run_choice;
 
 /* The settings of an answer; text goes to standard output unless it is to be JSON. */
-octavo_answer_options octavo_run_answer_options(const octavo_run_choice *choice,
-                                                bool has_template);
+octavo_answer_options octavo_run_answer_options(const octavo_run_choice *choice, bool has_template);
 
 /* Tells speeds at level info. */
 void octavo_run_log_speed(const octavo_log *log, const octavo_answer *answer);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * octavo bench machine: the limits that everything else is held against.
+ */
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/measure.h"
+#include "cli/report.h"
+
+#include <stdio.h>
+
+typedef struct machine_options {
+    int64_t threads;
+    const char *isa;
+    bool is_json;
+} machine_options;
+
+#define FIELD(name) offsetof(machine_options, name)
+
+static const octavo_option OPTIONS[] = {
+    {"--threads", OCTAVO_OPTION_INT, "N", "measure 1 to N threads (one for each physical core)",
+     FIELD(threads), 1, 1024},
+    {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
+     FIELD(isa), 0, 0},
+    {"--json", OCTAVO_OPTION_FLAG, NULL, "one JSON document", FIELD(is_json), 0, 0},
+};
+
+static void print_peak(double value) {
+    if (value > 0.0)
+        printf(" %10.1f", value);
+    else
+        printf(" %10s", "-");
+}
+
+static void print_table(const octavo_machine_limits *rows, size_t n_rows) {
+    printf("threads  read GB/s  f32 GFLOP/s  bf16 GFLOP/s  int8 GOP/s  fork-join us\n");
+    for (size_t i = 0; i < n_rows; i++) {
+        printf("%7d ", rows[i].threads);
+        print_peak(rows[i].read_gbps);
+        printf("  ");
+        print_peak(rows[i].f32_gflops);
+        printf("   ");
+        print_peak(rows[i].bf16_gflops);
+        printf(" ");
+        print_peak(rows[i].int8_gops);
+        printf("  %12.2f\n", rows[i].fork_join_seconds * 1e6);
+    }
+}
+
+static octavo_status print_json(const octavo_machine_limits *rows, size_t n_rows,
+                                octavo_error *error) {
+    octavo_buffer out = {0};
+    octavo_status status = OCTAVO_OK;
+    octavo_buffer_puts(&out, "{\"machine\":[");
+    for (size_t i = 0; i < n_rows; i++) {
+        if (i > 0) octavo_buffer_putc(&out, ',');
+        octavo_limits_print(&rows[i], &out);
+    }
+    octavo_buffer_puts(&out, "]}\n");
+    if (out.failed)
+        status = octavo_fail_memory(error, "JSON", out.size);
+    else
+        fwrite(out.data, 1, out.size, stdout);
+    octavo_buffer_deinit(&out);
+    return status;
+}
+
+int octavo_command_bench_machine(const octavo_command *command, int argc, char **argv) {
+    machine_options options = {0};
+    const octavo_option_group group = {"Options", OPTIONS, OCTAVO_COUNT(OPTIONS), &options};
+    octavo_command_line line = {
+        .command = command, .argc = argc, .argv = argv, .groups = &group, .n_groups = 1};
+    int exit_status = octavo_command_line_parse(&line);
+    if (exit_status >= 0) return exit_status;
+
+    octavo_error error;
+    octavo_status status;
+    size_t n_rows = 0;
+    const int threads = options.threads ? (int)options.threads : octavo_machine_cores();
+    octavo_machine_limits *rows = octavo_alloc_zero((size_t)threads, sizeof *rows);
+    if (!rows)
+        status = octavo_fail_memory(&error, "limits", (uint64_t)threads * sizeof *rows);
+    else
+        status = octavo_machine_measure(threads, options.isa, 0.0, rows, (size_t)threads, &n_rows,
+                                        &error);
+    if (status == OCTAVO_OK && options.is_json)
+        status = print_json(rows, n_rows, &error);
+    else if (status == OCTAVO_OK)
+        print_table(rows, n_rows);
+    octavo_free(rows);
+    return octavo_cli_exit(status, &error);
+}
