@@ -7,8 +7,8 @@
 #ifndef OCTAVO_TESTS_ENGINE_TINY_MODEL_H
 #define OCTAVO_TESTS_ENGINE_TINY_MODEL_H
 
-#include "base/number.h"
 #include "../gguf_writer.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -147,6 +147,7 @@ static inline void tiny_metadata(tiny_writer *w) {
     tiny_key_u32(w, "attention.head_count", TINY_HEADS);
     tiny_key_u32(w, "attention.head_count_kv", TINY_KV_HEADS);
     tiny_key_u32(w, "attention.sliding_window", 24);
+    tiny_key_u32(w, "attention.sliding_window_pattern", 2);
     tiny_key_u32(w, "context_length", (uint32_t)w->options.context);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", w->options.architecture);
     gguf_writer_f32(&w->file, key, 1e-5f);
