@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The merging itself. Words of ordinary length are searched again for every merge, which is fastest
- * for them; long ones keep their pairs in a heap, so that a text of one letter takes n log n steps.
- * A queued pair is out of date when its symbol's rank has changed: a rank names the text that a
- * merge makes, and a symbol's text and that of its neighbour only ever grow, so a rank never
+ * for them; long ones keep their pairs in a queue, so that a text of one letter takes n log n
+ * steps. A queued pair is out of date when its symbol's rank has changed: a rank names the text
+ * that a merge makes, and a symbol's text and that of its neighbour only ever grow, so a rank never
  * returns to a symbol.
  */
 #include "text/bpe.h"
@@ -11,15 +11,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define LONG_WORD  48 /* symbols */
-#define HEAP_ARITY 4
+#define LONG_WORD 48 /* symbols */
 
 octavo_status octavo_bpe_word_begin(octavo_bpe_word *word, const char *text, uint32_t length,
                                     uint32_t n_symbols, octavo_error *error) {
     word->text = text;
     word->length = length;
     word->n_symbols = 0;
-    word->n_queued = 0;
     if (n_symbols <= word->capacity) return OCTAVO_OK;
 
     uint32_t capacity = n_symbols < 64 ? 64 : n_symbols;
@@ -41,7 +39,7 @@ octavo_status octavo_bpe_word_begin(octavo_bpe_word *word, const char *text, uin
 
 void octavo_bpe_word_deinit(octavo_bpe_word *word) {
     octavo_free(word->symbols);
-    octavo_free(word->queue);
+    octavo_bpe_queue_deinit(&word->queue);
     *word = (octavo_bpe_word){0};
 }
 
@@ -80,88 +78,34 @@ static void merge_short(octavo_bpe_word *word, const octavo_bpe_rules *rules) {
     }
 }
 
-static bool queued_before(const octavo_bpe_queued *a, const octavo_bpe_queued *b) {
-    if (a->rank != b->rank) return a->rank < b->rank;
-    if (a->left != b->left) return a->left < b->left;
-    return a->at < b->at;
-}
-
-static void sift_down(octavo_bpe_queued *queue, size_t n, size_t at) {
-    octavo_bpe_queued moved = queue[at];
-    for (;;) {
-        size_t first = HEAP_ARITY * at + 1;
-        if (first >= n) break;
-        size_t end = first + HEAP_ARITY < n ? first + HEAP_ARITY : n;
-        size_t best = first;
-        for (size_t child = first + 1; child < end; child++)
-            if (queued_before(&queue[child], &queue[best])) best = child;
-        if (!queued_before(&queue[best], &moved)) break;
-        queue[at] = queue[best];
-        at = best;
-    }
-    queue[at] = moved;
-}
-
-/* Puts the pair at symbol `at` into the heap, if it can merge. There must be room. */
-static void queue_pair(octavo_bpe_word *word, uint32_t symbol) {
-    octavo_bpe_queued added = {
-        .rank = word->symbols[symbol].rank, .left = word->symbols[symbol].id, .at = symbol};
-    if (added.rank == OCTAVO_BPE_NONE) return;
-    octavo_bpe_queued *queue = word->queue;
-    size_t at = word->n_queued++;
-    while (at > 0) {
-        size_t parent = (at - 1) / HEAP_ARITY;
-        if (!queued_before(&added, &queue[parent])) break;
-        queue[at] = queue[parent];
-        at = parent;
-    }
-    queue[at] = added;
-}
-
-static octavo_bpe_queued queue_take(octavo_bpe_word *word) {
-    octavo_bpe_queued first = word->queue[0];
-    word->queue[0] = word->queue[--word->n_queued];
-    if (word->n_queued > 1) sift_down(word->queue, word->n_queued, 0);
-    return first;
-}
-
-/* Room for every pair that a word can ever queue: one per symbol at first, then at most two for
- * each merge, which takes one out. */
-static octavo_status queue_reserve(octavo_bpe_word *word, octavo_error *error) {
-    size_t capacity = 2 * (size_t)word->n_symbols;
-    size_t bytes;
-    if (capacity <= word->queue_capacity) return OCTAVO_OK;
-    octavo_free(word->queue);
-    word->queue = NULL;
-    word->queue_capacity = 0;
-    if (octavo_size_mul(capacity, sizeof(*word->queue), &bytes)) word->queue = octavo_alloc(bytes);
-    if (word->queue == NULL)
-        return octavo_fail_memory(error, "pairs of a text",
-                                  (uint64_t)capacity * sizeof(*word->queue));
-    word->queue_capacity = capacity;
-    return OCTAVO_OK;
+/* Queues the pair that starts at symbol `at`, if it can merge. False without memory. */
+static bool queue_pair(octavo_bpe_word *word, uint32_t at) {
+    const octavo_bpe_symbol *symbol = &word->symbols[at];
+    if (symbol->rank == OCTAVO_BPE_NONE) return true;
+    uint64_t key = (uint64_t)symbol->rank << 32 | (uint32_t)symbol->id;
+    return octavo_bpe_queue_push(&word->queue, key, at);
 }
 
 static octavo_status merge_long(octavo_bpe_word *word, const octavo_bpe_rules *rules,
                                 octavo_error *error) {
-    octavo_status status = queue_reserve(word, error);
-    if (status != OCTAVO_OK) return status;
     const octavo_bpe_symbol *symbols = word->symbols;
-    for (uint32_t at = 0; at + 1 < word->n_symbols; at++)
-        if (symbols[at].rank != OCTAVO_BPE_NONE)
-            word->queue[word->n_queued++] =
-                (octavo_bpe_queued){.rank = symbols[at].rank, .left = symbols[at].id, .at = at};
-    for (size_t at = word->n_queued / HEAP_ARITY + 1; at-- > 0;)
-        if (at < word->n_queued) sift_down(word->queue, word->n_queued, at);
+    octavo_bpe_queue_clear(&word->queue);
+    bool has_room = true;
+    for (uint32_t at = 0; at + 1 < word->n_symbols && has_room; at++)
+        has_room = queue_pair(word, at);
 
-    while (word->n_queued > 0) {
-        octavo_bpe_queued pair = queue_take(word);
-        if (symbols[pair.at].rank != pair.rank) continue;
-        merge_pair(word, rules, pair.at);
-        queue_pair(word, pair.at);
-        if (symbols[pair.at].previous != OCTAVO_BPE_NONE)
-            queue_pair(word, symbols[pair.at].previous);
+    uint64_t key;
+    uint32_t at;
+    while (has_room && octavo_bpe_queue_pop(&word->queue, &key, &at)) {
+        if (symbols[at].rank != key >> 32) continue;
+        merge_pair(word, rules, at);
+        has_room = queue_pair(word, at);
+        if (has_room && symbols[at].previous != OCTAVO_BPE_NONE)
+            has_room = queue_pair(word, symbols[at].previous);
     }
+    if (!has_room)
+        return octavo_fail_memory(error, "pairs of a text",
+                                  (uint64_t)word->n_symbols * sizeof(*symbols));
     return OCTAVO_OK;
 }
 

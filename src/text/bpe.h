@@ -6,6 +6,8 @@
 #ifndef OCTAVO_TEXT_BPE_H
 #define OCTAVO_TEXT_BPE_H
 
+#include "text/bpe_queue.h"
+
 #include "octavo/status.h"
 
 #include <stddef.h>
@@ -31,20 +33,13 @@ typedef struct octavo_bpe_rules {
     const int32_t *results; /* [ranks]: the token that a merge of this rank makes */
 } octavo_bpe_rules;
 
-typedef struct octavo_bpe_queued {
-    uint32_t rank;
-    int32_t left;
-    uint32_t at; /* the left symbol of the pair */
-} octavo_bpe_queued;
-
 /* One piece at a time; its memory is kept for the next. Zero-initialised is empty. */
 typedef struct octavo_bpe_word {
     const char *text;
     uint32_t length;
     octavo_bpe_symbol *symbols; /* [capacity]; symbol 0 is first in line before and after merging */
     uint32_t n_symbols, capacity;
-    octavo_bpe_queued *queue; /* [queue_capacity]: heap of pairs, only for long words */
-    size_t n_queued, queue_capacity;
+    octavo_bpe_queue queue; /* only for long words */
 } octavo_bpe_word;
 
 /* Starts a word over `text`, which must live as long as the word is used, with room for n_symbols.

@@ -55,15 +55,15 @@ static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     octavo_status status =
         octavo_token_texts_init(&t->keys, &t->arena, vocab->n_tokens, bytes, error);
     if (status != OCTAVO_OK) return status;
-    uint8_t *spelled = octavo_alloc_zero(vocab->n_tokens, 1);
-    if (spelled == NULL) return octavo_fail_memory(error, "vocabulary", vocab->n_tokens);
 
     uint32_t end = 0;
     for (size_t i = 0; i < vocab->n_tokens; i++) {
         octavo_text text = vocab->tokens[i];
         size_t length = text.length;
-        spelled[i] = !is_added(vocab, i) && unspell(table, text, t->keys.bytes + end, &length);
-        if (!spelled[i] && length != 0) memcpy(t->keys.bytes + end, text.data, length);
+        if (!is_added(vocab, i) && unspell(table, text, t->keys.bytes + end, &length))
+            t->flags[i] |= OCTAVO_TOKEN_MERGES;
+        else if (length != 0)
+            memcpy(t->keys.bytes + end, text.data, length);
         end += (uint32_t)length;
         t->keys.offsets[i + 1] = end;
     }
@@ -72,8 +72,7 @@ static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     for (size_t i = 0; i < vocab->n_tokens; i++)
         if (is_added(vocab, i)) octavo_token_index_add(&t->index, (int32_t)i);
     for (size_t i = 0; i < vocab->n_tokens; i++)
-        if (spelled[i]) octavo_token_index_add(&t->index, (int32_t)i);
-    octavo_free(spelled);
+        if ((t->flags[i] & OCTAVO_TOKEN_MERGES) != 0) octavo_token_index_add(&t->index, (int32_t)i);
     return OCTAVO_OK;
 }
 
@@ -107,6 +106,18 @@ static octavo_status fail_merge(const octavo_vocab *vocab, size_t i, const char 
                        merge.data, why);
 }
 
+/* The token that merge i makes. Most vocabularies list tokens in the order of the merges, so the
+ * one after the last is tried first: the index of a large vocabulary is slow to walk at random. */
+static int32_t find_result(const octavo_tokenizer *t, size_t i, const char *text, size_t length) {
+    int32_t next = i > 0 ? t->results[i - 1] + 1 : t->n_tokens;
+    if (next < t->n_tokens && !t->index.has_twins && (t->flags[next] & OCTAVO_TOKEN_MERGES) != 0) {
+        size_t next_length;
+        const char *next_text = octavo_token_text(&t->keys, next, &next_length);
+        if (next_length == length && memcmp(next_text, text, length) == 0) return next;
+    }
+    return octavo_token_index_find(&t->index, text, length);
+}
+
 /* Enters one merge. `scratch` has room for the text of any. */
 static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[ALPHABET],
                                const octavo_vocab *vocab, size_t i, char *scratch,
@@ -123,7 +134,7 @@ static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[ALPHABET
 
     int32_t left_id = octavo_token_index_find(&t->index, scratch, left_length);
     int32_t right_id = octavo_token_index_find(&t->index, scratch + left_length, right_length);
-    int32_t result = octavo_token_index_find(&t->index, scratch, left_length + right_length);
+    int32_t result = find_result(t, i, scratch, left_length + right_length);
     if (left_id < 0 || right_id < 0) return fail_merge(vocab, i, "a half is no token", error);
     if (result < 0) return fail_merge(vocab, i, "the whole is no token", error);
     *find_pair(t, left_id, right_id) =

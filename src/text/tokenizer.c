@@ -180,8 +180,8 @@ octavo_status octavo_tokenizer_create(const octavo_vocab *vocab, octavo_tokenize
 
     if (!octavo_token_index_init(&t->index, &t->arena, &t->keys, vocab->n_tokens))
         status = octavo_fail_memory(error, "vocabulary", vocab->n_tokens);
-    if (status == OCTAVO_OK) status = kind->spell(t, vocab, error);
     if (status == OCTAVO_OK) status = build_flags(t, vocab, error);
+    if (status == OCTAVO_OK) status = kind->spell(t, vocab, error);
     if (status == OCTAVO_OK) status = kind->build(t, vocab, error);
     if (status == OCTAVO_OK) status = build_added(t, vocab, error);
     if (status != OCTAVO_OK) {

@@ -60,6 +60,7 @@ void octavo_token_index_add(octavo_token_index *index, int32_t id) {
     if (length == 0) return;
     uint32_t hash = text_hash(text, length);
     uint32_t at = find_place(index, text, length, hash);
+    if (index->entries[at].id >= 0) index->has_twins = true;
     index->entries[at] = (octavo_index_entry){.hash = hash, .id = id};
     if (length > index->longest) index->longest = length;
 }

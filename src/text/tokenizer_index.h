@@ -33,6 +33,7 @@ typedef struct octavo_token_index {
     octavo_index_entry *entries; /* [mask + 1] */
     uint32_t mask;
     size_t longest; /* bytes of the longest text in the table */
+    bool has_twins; /* some text was added more than once */
 } octavo_token_index;
 
 /* An empty index with room for `n` texts. False without memory. */

@@ -22,7 +22,7 @@ typedef struct octavo_encoder octavo_encoder;
 /* What a kind of tokenizer (byte-level BPE, SentencePiece BPE, ...) has to supply. */
 typedef struct octavo_tokenizer_kind {
     const char *model; /* value of tokenizer.ggml.model */
-    /* Fills t->keys, t->pieces and t->in_index from the texts in vocab. */
+    /* Fills t->keys, t->pieces and the index from the texts in vocab; the flags are there. */
     octavo_status (*spell)(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error);
     /* Builds what encoding needs; the index is there. */
     octavo_status (*build)(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error);
@@ -42,7 +42,7 @@ extern const octavo_tokenizer_kind octavo_tokenizer_spm;   /* spm.c */
 enum {
     OCTAVO_TOKEN_IS_SPECIAL = 1 << 0,
     OCTAVO_TOKEN_IS_EOG = 1 << 1,
-    OCTAVO_TOKEN_MERGES = 1 << 2, /* SentencePiece: may be half of a pair */
+    OCTAVO_TOKEN_MERGES = 1 << 2, /* may be part of a merge */
 };
 
 /* A merge of byte-level BPE; left is -1 where the table is free. */

@@ -145,7 +145,7 @@ static inline size_t golden_run(const octavo_tokenizer *t, const char *path,
         json_error_t problem;
         json_t *line = json_loadf(file, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
         if (line == NULL) break;
-        char where[400];
+        char where[700];
         snprintf(where, sizeof(where), "%s line %zu", path, ++n);
         check(t, line, where);
         json_decref(line);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokenizer.ggml.* to octavo_vocab. One function per kind of entry; absent entries keep what
+ * OCTAVO_VOCAB_INIT and read_defaults say.
+ */
+#include "engine/vocab_gguf.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define KEY(name) "tokenizer.ggml." name
+
+static bool has(const octavo_gguf *gguf, const char *key) {
+    return octavo_gguf_metadata_find(gguf, key) >= 0;
+}
+
+/* A string entry as terminated text of the arena. */
+static octavo_status read_name(const octavo_gguf *gguf, const char *key, octavo_arena *arena,
+                               const char **name, octavo_error *error) {
+    octavo_gguf_string text = {0};
+    octavo_status status = octavo_gguf_get_string(gguf, key, &text, error);
+    if (status != OCTAVO_OK) return status;
+    if (text.size != 0 && memchr(text.data, '\0', text.size) != NULL)
+        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                           "%s: it holds a zero byte; the file is damaged", key);
+    char *copy = octavo_arena_strndup(arena, text.data, text.size);
+    if (copy == NULL) return octavo_fail_memory(error, key, text.size);
+    *name = copy;
+    return OCTAVO_OK;
+}
+
+static octavo_status read_texts(const octavo_gguf *gguf, const char *key, octavo_arena *arena,
+                                const octavo_text **texts, size_t *n, octavo_error *error) {
+    octavo_gguf_array array = {0};
+    octavo_status status = octavo_gguf_get_strings(gguf, key, &array, error);
+    if (status != OCTAVO_OK) return status;
+    size_t bytes = 0;
+    octavo_text *copy = NULL;
+    if (octavo_size_mul(array.count, sizeof(*copy), &bytes))
+        copy = octavo_arena_alloc(arena, bytes);
+    if (copy == NULL) return octavo_fail_memory(error, key, bytes);
+    for (size_t i = 0; i < array.count; i++) {
+        octavo_gguf_string text = octavo_gguf_array_string(&array, i);
+        copy[i] = (octavo_text){.data = text.data, .length = text.size};
+    }
+    *texts = copy;
+    *n = array.count;
+    return OCTAVO_OK;
+}
+
+static octavo_status check_count(const octavo_gguf_array *array, const octavo_vocab *vocab,
+                                 const char *key, octavo_error *error) {
+    if (array->count == vocab->n_tokens) return OCTAVO_OK;
+    return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                       "%s: it has %zu elements for %zu tokens; the file is damaged", key,
+                       array->count, vocab->n_tokens);
+}
+
+static octavo_status read_types(const octavo_gguf *gguf, octavo_arena *arena, octavo_vocab *vocab,
+                                octavo_error *error) {
+    static const char key[] = KEY("token_type");
+    octavo_gguf_array array = {0};
+    if (!has(gguf, key)) return OCTAVO_OK;
+    octavo_status status = octavo_gguf_get_integers(gguf, key, &array, error);
+    if (status == OCTAVO_OK) status = check_count(&array, vocab, key, error);
+    if (status != OCTAVO_OK) return status;
+    int32_t *types = octavo_arena_alloc(arena, array.count * sizeof(*types));
+    if (types == NULL) return octavo_fail_memory(error, key, array.count * sizeof(*types));
+    for (size_t i = 0; i < array.count; i++)
+        types[i] = octavo_gguf_array_i32(&array, i);
+    vocab->types = types;
+    return OCTAVO_OK;
+}
+
+static octavo_status read_scores(const octavo_gguf *gguf, octavo_arena *arena, octavo_vocab *vocab,
+                                 octavo_error *error) {
+    static const char key[] = KEY("scores");
+    octavo_gguf_array array = {0};
+    if (!has(gguf, key)) return OCTAVO_OK;
+    octavo_status status = octavo_gguf_get_floats(gguf, key, &array, error);
+    if (status == OCTAVO_OK) status = check_count(&array, vocab, key, error);
+    if (status != OCTAVO_OK) return status;
+    float *scores = octavo_arena_alloc(arena, array.count * sizeof(*scores));
+    if (scores == NULL) return octavo_fail_memory(error, key, array.count * sizeof(*scores));
+    for (size_t i = 0; i < array.count; i++)
+        scores[i] = octavo_gguf_array_f32(&array, i);
+    vocab->scores = scores;
+    return OCTAVO_OK;
+}
+
+/* Ids of single tokens. All ones means none in some files. */
+static octavo_status read_ids(const octavo_gguf *gguf, octavo_vocab *vocab, octavo_error *error) {
+    const struct {
+        const char *key;
+        int32_t *id;
+    } ids[] = {
+        {KEY("bos_token_id"), &vocab->bos},     {KEY("eos_token_id"), &vocab->eos},
+        {KEY("unknown_token_id"), &vocab->unk}, {KEY("padding_token_id"), &vocab->pad},
+        {KEY("eot_token_id"), &vocab->eot},     {KEY("eom_token_id"), &vocab->eom},
+    };
+    for (size_t i = 0; i < OCTAVO_COUNT(ids); i++) {
+        uint32_t id = UINT32_MAX;
+        octavo_status status = octavo_gguf_get_u32_or(gguf, ids[i].key, UINT32_MAX, &id, error);
+        if (status != OCTAVO_OK) return status;
+        if (id == UINT32_MAX) continue;
+        if (id >= vocab->n_tokens)
+            return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                               "%s: token %u does not exist, there are %zu; the file is damaged",
+                               ids[i].key, id, vocab->n_tokens);
+        *ids[i].id = (int32_t)id;
+    }
+    return OCTAVO_OK;
+}
+
+/* What is added to a text. Without an entry, SentencePiece vocabularies and the Llama 3 family
+ * begin a text with bos; nothing else adds anything. */
+static octavo_status read_switches(const octavo_gguf *gguf, octavo_vocab *vocab,
+                                   octavo_error *error) {
+    bool is_spm = strcmp(vocab->model, "llama") == 0;
+    bool is_llama3 = vocab->pre != NULL &&
+                     (strcmp(vocab->pre, "llama-bpe") == 0 || strcmp(vocab->pre, "llama3") == 0);
+    bool adds_bos = (is_spm || is_llama3) && vocab->bos >= 0;
+    octavo_status status =
+        octavo_gguf_get_bool_or(gguf, KEY("add_bos_token"), adds_bos, &vocab->add_bos, error);
+    if (status == OCTAVO_OK)
+        status = octavo_gguf_get_bool_or(gguf, KEY("add_eos_token"), false, &vocab->add_eos, error);
+    if (status == OCTAVO_OK)
+        status = octavo_gguf_get_bool_or(gguf, KEY("add_space_prefix"), is_spm,
+                                         &vocab->add_space_prefix, error);
+    return status;
+}
+
+octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *arena,
+                                     octavo_vocab *out, octavo_error *error) {
+    octavo_vocab vocab = OCTAVO_VOCAB_INIT;
+    octavo_status status = read_name(gguf, KEY("model"), arena, &vocab.model, error);
+    if (status == OCTAVO_OK && has(gguf, KEY("pre")))
+        status = read_name(gguf, KEY("pre"), arena, &vocab.pre, error);
+    if (status == OCTAVO_OK)
+        status = read_texts(gguf, KEY("tokens"), arena, &vocab.tokens, &vocab.n_tokens, error);
+    if (status == OCTAVO_OK && has(gguf, KEY("merges")))
+        status = read_texts(gguf, KEY("merges"), arena, &vocab.merges, &vocab.n_merges, error);
+    if (status == OCTAVO_OK) status = read_types(gguf, arena, &vocab, error);
+    if (status == OCTAVO_OK) status = read_scores(gguf, arena, &vocab, error);
+    if (status == OCTAVO_OK) status = read_ids(gguf, &vocab, error);
+    if (status == OCTAVO_OK) status = read_switches(gguf, &vocab, error);
+    if (status == OCTAVO_OK) *out = vocab;
+    return status;
+}
