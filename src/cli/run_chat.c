@@ -33,7 +33,7 @@ static const char *prompt_of(bool is_first) {
 static bool read_message(chat *c) {
     octavo_buffer_clear(&c->message);
     octavo_buffer_puts(&c->message, "");
-    for (bool is_first = true;; is_first = false) {
+    for (bool is_first = true;;) {
         octavo_editor_result result = octavo_editor_read(c->editor, prompt_of(is_first), &c->line);
         if (result == OCTAVO_EDITOR_END || c->line.failed) {
             putchar('\n');
@@ -55,6 +55,7 @@ static bool read_message(chat *c) {
         octavo_buffer_append(&c->message, c->line.data, c->line.size - goes_on);
         if (!goes_on) return true;
         octavo_buffer_putc(&c->message, '\n');
+        is_first = false;
     }
 }
 
