@@ -81,14 +81,15 @@ static bool resolve(const job *j, attention_range range, int64_t index, block *b
     return true;
 }
 
-static void prefetch(const job *j, const block *b, size_t offset) {
+/* Asks for rows [begin, end) of a block that is needed later. */
+static void prefetch(const job *j, const block *b, size_t offset, int begin, int end) {
     const size_t bytes = (size_t)j->plan->limits.heads.head_dim * j->kv_size;
-    for (int i = b->begin; i < b->end; i++) {
-        const uint8_t *key = b->slots[i] + offset, *value = key + j->row_bytes;
-        for (size_t at = 0; at < bytes; at += LINE) {
-            OCTAVO_PREFETCH(key + at);
-            OCTAVO_PREFETCH(value + at);
-        }
+    if (begin < b->begin) begin = b->begin;
+    if (end > b->end) end = b->end;
+    for (int i = begin; i < end; i++) {
+        const uint8_t *row = b->slots[i] + offset;
+        for (size_t at = 0; at < bytes; at += LINE)
+            OCTAVO_PREFETCH(row + at);
     }
 }
 
@@ -144,13 +145,49 @@ static void add_values(const job *j, const block *b, const value_source *from, f
     }
 }
 
-/* One head's rows against one block. */
-static void attend_block(const job *j, const block *b, int32_t head, float *acc, float *max,
-                         float *sum) {
+/* One token's rows: all see the same places, and memory is what takes time. Goes through the block
+ * in small steps and asks for as much of the next block's memory at each, so that loads and
+ * arithmetic overlap. */
+static void attend_token(const job *j, const block *b, const block *next, size_t offset, int32_t at,
+                         float *acc, float *max, float *sum) {
+    enum { STEP = OCTAVO_KEY_GROUP };
+    const attention_scratch *s = &j->scratch;
+    const int d = j->plan->limits.heads.head_dim;
+    const int32_t n = j->n_rows;
+    float *weights = s->weights + (int64_t)at * BLOCK;
+    const value_source from = {j->op->kv_dtype, b->slots, offset + j->row_bytes};
+    for (int i = 0; i < BLOCK; i += STEP) {
+        if (next) prefetch(j, next, offset, i, i + STEP);
+        const int begin = b->begin > i ? b->begin : i, end = b->end < i + STEP ? b->end : i + STEP;
+        if (begin < end)
+            j->kernels->stage_keys[from.type](s->keys, b->slots, offset, begin, end, d);
+    }
+    j->kernels->scores(weights, s->queries + at * j->width, j->width, n, s->keys, b->begin, b->end,
+                       d);
+    for (int32_t r = 0; r < n; r++)
+        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, b->begin, b->end,
+                                            &j->logit, max + at + r, sum + at + r);
+    const float *rescale = s->rescale;
+    for (int i = 0; i < BLOCK; i += STEP) {
+        if (next) prefetch(j, next, offset + j->row_bytes, i, i + STEP);
+        const places p = {b->begin > i ? b->begin : i, b->end < i + STEP ? b->end : i + STEP};
+        if (p.begin >= p.end) continue;
+        add_places(j, &from, acc + at * j->width, rescale, weights, n, p);
+        rescale = NULL;
+    }
+}
+
+/* One head's rows against one block; `next` is the block after it, or NULL. */
+static void attend_block(const job *j, const block *b, const block *next, int32_t head, float *acc,
+                         float *max, float *sum) {
     const attention_scratch *s = &j->scratch;
     const int d = j->plan->limits.heads.head_dim;
     const size_t offset = (size_t)(2 * (j->item->head + head)) * j->row_bytes;
 
+    if (j->item->n_tokens == 1 && j->n_rows <= j->kernels->tile_rows) {
+        attend_token(j, b, next, offset, head * j->n_rows, acc, max, sum);
+        return;
+    }
     /* the rows that see anything here are a run, as tokens ascend */
     int32_t begin = 0, end = j->n_rows;
     while (begin < end && j->scratch.end[begin] <= b->first)
@@ -162,6 +199,10 @@ static void attend_block(const job *j, const block *b, int32_t head, float *acc,
     const int32_t at = head * j->n_rows + begin;
     float *weights = s->weights + (int64_t)at * BLOCK;
 
+    if (next) {
+        prefetch(j, next, offset, 0, BLOCK);
+        prefetch(j, next, offset + j->row_bytes, 0, BLOCK);
+    }
     j->kernels->stage_keys[j->op->kv_dtype](s->keys, b->slots, offset, b->begin, b->end, d);
     j->kernels->scores(weights, s->queries + at * j->width, j->width, n, s->keys, b->begin, b->end,
                        d);
@@ -202,13 +243,9 @@ static void attend_split(const job *j, attention_range range, float *acc, float 
     bool more = resolve(j, range, index, &blocks[0]);
     for (int turn = 0; more; turn ^= 1) {
         more = resolve(j, j->seen, ++index, &blocks[turn ^ 1]);
-        for (int32_t h = 0; h < j->item->n_heads; h++) {
-            if (more) {
-                size_t offset = (size_t)(2 * (j->item->head + h)) * j->row_bytes;
-                prefetch(j, &blocks[turn ^ 1], offset);
-            }
-            attend_block(j, &blocks[turn], h, acc, max, sum);
-        }
+        const block *next = more ? &blocks[turn ^ 1] : NULL;
+        for (int32_t h = 0; h < j->item->n_heads; h++)
+            attend_block(j, &blocks[turn], next, h, acc, max, sum);
         more = more && index * BLOCK < range.end;
     }
 }
@@ -258,6 +295,22 @@ static void keep_split(const job *j, int64_t split) {
     }
 }
 
+/* The item's splits, one after another. */
+static void attend_splits(const job *j) {
+    const attention_scratch *s = &j->scratch;
+    for (int64_t i = 0; i < j->item->n_splits; i++) {
+        const int64_t split = j->item->split + i;
+        attention_range range =
+            intersect(j->seen, split * OCTAVO_KV_SPLIT, (split + 1) * OCTAVO_KV_SPLIT);
+        if (range.begin == range.end) continue;
+        attend_split(j, range, s->acc, s->max, s->sum);
+        if (j->item->join >= 0)
+            keep_split(j, split);
+        else
+            fold_split(j, split);
+    }
+}
+
 static void attend_item(job *j) {
     const octavo_attention_batch *batch = &j->plan->batch;
     const octavo_attention_item *item = j->item;
@@ -278,16 +331,11 @@ static void attend_item(job *j) {
     for (int32_t r = 0; r < rows; r++)
         octavo_attention_load_query(s->queries + r * j->width, j->kernels, j->op,
                                     first_row + query_token(j, r), query_head(j, r), d);
-    for (int64_t i = 0; i < item->n_splits; i++) {
-        const int64_t split = item->split + i;
-        attention_range range =
-            intersect(j->seen, split * OCTAVO_KV_SPLIT, (split + 1) * OCTAVO_KV_SPLIT);
-        if (range.begin == range.end) continue;
-        attend_split(j, range, s->acc, s->max, s->sum);
-        if (item->join >= 0)
-            keep_split(j, split);
-        else
-            fold_split(j, split);
+    const bool is_single = j->seen.begin / OCTAVO_KV_SPLIT == (j->seen.end - 1) / OCTAVO_KV_SPLIT;
+    if (is_single && item->join < 0) { /* nothing to fold */
+        attend_split(j, j->seen, s->total, s->total_max, s->total_sum);
+    } else {
+        attend_splits(j);
     }
     if (item->join >= 0) return;
     for (int32_t r = 0; r < rows; r++)
