@@ -49,13 +49,14 @@ static int read_character(EditLine *edit, wchar_t *character) {
     (void)el_get(edit, EL_CLIENTDATA, &editor);
     for (;;) {
         char byte;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 && errno == EINTR && !*octavo_interrupt_flag()) continue;
-        if (n < 0 && errno == EINTR) {
+        if (!octavo_interrupt_wait(STDIN_FILENO)) {
             const LineInfo *line = el_line(edit);
             editor->is_interrupted = true;
             editor->is_empty = line->lastchar == line->buffer;
+            return -1;
         }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return (int)n;
         size_t used = mbrtowc(character, &byte, 1, &state);
         if (used == (size_t)-2) continue;
@@ -153,11 +154,11 @@ octavo_editor_result octavo_editor_read(octavo_editor *editor, const char *promp
     fflush(stdout);
     for (;;) {
         char byte;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 && errno == EINTR && *octavo_interrupt_flag()) {
+        if (!octavo_interrupt_wait(STDIN_FILENO)) {
             octavo_interrupt_clear();
             return line->size > 0 ? OCTAVO_EDITOR_INTERRUPTED : OCTAVO_EDITOR_INTERRUPTED_EMPTY;
         }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return line->size > 0 ? OCTAVO_EDITOR_LINE : OCTAVO_EDITOR_END;
         if (byte == '\n') return OCTAVO_EDITOR_LINE;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state of the process's one terminal: a bar that may be on it, an interrupt that came from it.
- * Both are of the process by nature, hence the two file-static variables. Only the main thread
+ * Both are of the process by nature, hence the file-static variables. Only the main thread
  * draws.
  */
 #include "cli/terminal.h"
 
 #include "base/clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,9 @@ enum { BAR_WIDTH = 32 };
 static const int64_t SHOW_AFTER_NS = 200 * 1000 * 1000, REDRAW_NS = 50 * 1000 * 1000;
 
 static volatile int interrupted; /* set by the signal handler */
+/* It writes a byte here: any thread may be the one that the signal stops, and the one that waits
+ * for a key must wake up. Both -1 while interrupts are not caught. */
+static int wake_fd[2] = {-1, -1};
 static bool is_bar_shown;
 
 bool octavo_terminal_is_rich(FILE *stream) {
@@ -70,26 +76,53 @@ int octavo_progress_of_load(void *cookie, uint64_t done, uint64_t total) {
 /* ---- interrupts ---- */
 
 static void on_interrupt(int signal_number) {
+    int saved = errno;
     (void)signal_number;
     interrupted = 1;
+    /* A full pipe wakes as well as one byte more. */
+    ssize_t n = write(wake_fd[1], "", 1);
+    (void)n;
+    errno = saved;
 }
 
 void octavo_interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: reads wake up */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    if (pipe(wake_fd) == 0) {
+        for (int i = 0; i < 2; i++) {
+            (void)fcntl(wake_fd[i], F_SETFL, O_NONBLOCK);
+            (void)fcntl(wake_fd[i], F_SETFD, FD_CLOEXEC);
+        }
+    } else {
+        wake_fd[0] = wake_fd[1] = -1;
+    }
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
 }
 
 void octavo_interrupt_release(void) {
     (void)signal(SIGINT, SIG_DFL);
+    for (int i = 0; i < 2; i++) {
+        if (wake_fd[i] >= 0) (void)close(wake_fd[i]);
+        wake_fd[i] = -1;
+    }
+}
+
+bool octavo_interrupt_wait(int fd) {
+    struct pollfd ready[2] = {{.fd = fd, .events = POLLIN}, {.fd = wake_fd[0], .events = POLLIN}};
+    while (!interrupted && poll(ready, 2, -1) < 0 && errno == EINTR)
+        continue;
+    return !interrupted;
+}
+
+void octavo_interrupt_clear(void) {
+    char bytes[16];
+    interrupted = 0;
+    while (wake_fd[0] >= 0 && read(wake_fd[0], bytes, sizeof bytes) > 0)
+        continue;
 }
 
 const volatile int *octavo_interrupt_flag(void) {
     return &interrupted;
-}
-
-void octavo_interrupt_clear(void) {
-    interrupted = 0;
 }
 
 void octavo_interrupt_die(void) {

@@ -34,6 +34,8 @@ void octavo_interrupt_release(void);
 /* Non-zero once an interrupt was caught. Lives forever. */
 const volatile int *octavo_interrupt_flag(void);
 void octavo_interrupt_clear(void);
+/* Waits until `fd` can be read, and returns true, or an interrupt was caught: false. */
+bool octavo_interrupt_wait(int fd);
 /* Ends the process as an interrupt that was not caught would have. */
 void octavo_interrupt_die(void);
 
