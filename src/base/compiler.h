@@ -22,6 +22,15 @@
 #define OCTAVO_PREFETCH(p)   ((void)(p))
 #endif
 
+/* Pins a partial sum (a vector variable) where it stands in the code: left alone, GCC regroups long
+ * sums of integer vectors and keeps all their terms, far more than there are registers. No
+ * instruction. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define OCTAVO_PIN_VECTOR(sum) __asm__("" : "+v"(sum))
+#else
+#define OCTAVO_PIN_VECTOR(sum) ((void)(sum))
+#endif
+
 /* One turn of a loop that waits for another thread: tells the core that it may rest a little. */
 static inline void octavo_cpu_relax(void) {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))

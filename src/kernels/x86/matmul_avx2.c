@@ -7,7 +7,14 @@
 /* the words come first */
 #include "kernels/x86/matmul_maddubs.h"
 
-enum { F32_ROWS = 4, Q8_ROWS = 4, FEW_ROWS = 2 };
+enum { F32_ROWS = 4, Q8_ROWS = 4 };
+
+/* 8 accumulators; Q5_0 and Q6_K need two for a row and vector, and registers for their high bits.
+ */
+static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
+    if (type == OCTAVO_WEIGHT_Q5_0 || type == OCTAVO_WEIGHT_Q6_K) return rows == 1 ? 2 : 1;
+    return rows <= 2 ? 4 : 2;
+}
 
 #include "kernels/x86/matmul_f32_tmpl.h"
 #include "kernels/x86/matmul_q8_tmpl.h"

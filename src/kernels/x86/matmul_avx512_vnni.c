@@ -8,7 +8,12 @@
 /* the words come first */
 #include "kernels/x86/matmul_codes.h"
 
-enum { Q8_ROWS = 6, FEW_ROWS = 6 };
+enum { Q8_ROWS = 6 };
+
+static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
+    (void)type, (void)rows;
+    return 2;
+}
 
 /* See matmul_q8_tmpl.h. */
 static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, int vectors,

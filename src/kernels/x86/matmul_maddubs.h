@@ -30,9 +30,9 @@ static OCTAVO_ALWAYS_INLINE void block_sums_of_bytes(int rows, int vectors, vi *
 }
 
 /* pairs += group g. */
-static OCTAVO_ALWAYS_INLINE void sum_groups(octavo_weight_type type, int rows, int vectors,
-                                            vi *pairs, const uint8_t *codes, int o,
-                                            const octavo_q8_block *const *x, int64_t b, int g) {
+static OCTAVO_ALWAYS_INLINE void add_group(octavo_weight_type type, int rows, int vectors,
+                                           vi *pairs, const uint8_t *codes, int o,
+                                           const octavo_q8_block *const *x, int64_t b, int g) {
     for (int v = 0; v < vectors; v++) {
         const vi w = load_codes(type, codes, o + v * LANES, g);
         for (int r = 0; r < rows; r++) {
@@ -52,42 +52,54 @@ static OCTAVO_ALWAYS_INLINE void widen(vi *sums, const vi *pairs, int n) {
         sums[i] = vi_add32(sums[i], vi_madd16(pairs[i], vi_set16(1)));
 }
 
+/* Codes of 6 bits: two groups fit into 16 bits. Halves apart. */
+static OCTAVO_ALWAYS_INLINE void add_groups_of_6_bits(int rows, int vectors, vi *sums,
+                                                      const uint8_t *codes, int o,
+                                                      const octavo_q8_block *const *x, int64_t b,
+                                                      int g) {
+    for (int v = 0; v < vectors; v++) {
+        const vi w0 = load_codes(OCTAVO_WEIGHT_Q6_K, codes, o + v * LANES, g);
+        const vi w1 = load_codes(OCTAVO_WEIGHT_Q6_K, codes, o + v * LANES, g + 1);
+        for (int r = 0; r < rows; r++) {
+            const int8_t *q = x[r][b].q + 4 * g;
+            vi *sum = &sums[(g / 4 * rows + r) * vectors + v];
+            vi pairs = vi_add16(vi_maddubs(w0, vi_set_word(q)), vi_maddubs(w1, vi_set_word(q + 4)));
+            *sum = vi_add32(*sum, vi_madd16(pairs, vi_set16(1)));
+        }
+    }
+}
+
+/* The two nibbles of a byte come one after the other, so that it is loaded once. */
 static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, int vectors,
                                             vi *sums, const uint8_t *codes, int o,
                                             const octavo_q8_block *const *x, int64_t b) {
     const int n = rows * vectors;
-    vi pairs[OCTAVO_TILE_ROWS * 4];
+    const bool is_q6_k = type == OCTAVO_WEIGHT_Q6_K, is_q5_0 = type == OCTAVO_WEIGHT_Q5_0;
     if (type == OCTAVO_WEIGHT_Q8_0) {
         block_sums_of_bytes(rows, vectors, sums, codes, o, x, b);
         return;
     }
-    for (int half = 0; half < (type == OCTAVO_WEIGHT_Q6_K ? 2 : 1); half++)
+    for (int half = 0; half < (is_q6_k ? 2 : 1); half++)
         for (int i = 0; i < n; i++)
             sums[half * n + i] =
                 code_offset(type) ? offset_sum(type, x[i / vectors] + b, half) : vi_zero();
-
-    if (type == OCTAVO_WEIGHT_Q6_K) {
-        for (int g = 0; g < 8; g += 2) {
-            clear(pairs, n);
-            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
-            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g + 1);
-            widen(sums + g / 4 * n, pairs, n);
+    if (is_q6_k) {
+        for (int g = 0; g < 4; g += 2) {
+            add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, g);
+            add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, g + 4);
         }
-    } else if (type == OCTAVO_WEIGHT_Q5_0) {
-        for (int half = 0; half < 8; half += 4) {
-            clear(pairs, n);
-            for (int g = half; g < half + 4; g++)
-                sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
-            widen(sums, pairs, n);
-        }
-    } else {
-        clear(pairs, n);
-        for (int g = 0; g < 4; g++) {
-            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g);
-            sum_groups(type, rows, vectors, pairs, codes, o, x, b, g + 4);
-        }
-        widen(sums, pairs, n);
+        return;
     }
+
+    vi pairs[2 * OCTAVO_TILE_ROWS * 4];
+    vi *upper = is_q5_0 ? pairs + n : pairs; /* of inputs 16-31 */
+    clear(pairs, is_q5_0 ? 2 * n : n);
+    for (int g = 0; g < 4; g++) {
+        add_group(type, rows, vectors, pairs, codes, o, x, b, g);
+        add_group(type, rows, vectors, upper, codes, o, x, b, g + 4);
+    }
+    widen(sums, pairs, n);
+    if (is_q5_0) widen(sums, upper, n);
 }
 
 #endif

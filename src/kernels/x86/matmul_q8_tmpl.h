@@ -44,7 +44,7 @@ static OCTAVO_ALWAYS_INLINE void add_blocks(octavo_weight_type type, int rows, f
                                             const uint8_t *panel, const octavo_q8_block *const *x,
                                             int64_t k0, int64_t k1) {
     if (rows > Q8_ROWS) return; /* not at this level */
-    const int vectors = rows <= FEW_ROWS ? OCTAVO_PANEL / LANES : 2;
+    const int vectors = q8_vectors(type, rows);
     for (int64_t k = k0; k < k1; k += OCTAVO_BLOCK) {
         const block_place at = place_block(type, panel, k);
         for (int o = 0; o < OCTAVO_PANEL; o += vectors * LANES)

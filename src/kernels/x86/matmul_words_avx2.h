@@ -6,6 +6,7 @@
 #ifndef OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX2_H
 #define OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX2_H
 
+#include "base/compiler.h"
 #include "kernels/x86/intrinsics.h"
 
 #include <stdint.h>
@@ -119,11 +120,15 @@ static inline vi vi_xor(vi a, vi b) {
 #define vi_shr32(x, n) _mm256_srli_epi32(x, n)
 
 static inline vi vi_add16(vi a, vi b) {
-    return _mm256_add_epi16(a, b);
+    vi sum = _mm256_add_epi16(a, b);
+    OCTAVO_PIN_VECTOR(sum);
+    return sum;
 }
 
 static inline vi vi_add32(vi a, vi b) {
-    return _mm256_add_epi32(a, b);
+    vi sum = _mm256_add_epi32(a, b);
+    OCTAVO_PIN_VECTOR(sum);
+    return sum;
 }
 
 static inline vi vi_sub32(vi a, vi b) {

@@ -6,6 +6,7 @@
 #ifndef OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX512_H
 #define OCTAVO_KERNELS_X86_MATMUL_WORDS_AVX512_H
 
+#include "base/compiler.h"
 #include "kernels/x86/intrinsics.h"
 
 #include <stdint.h>
@@ -119,11 +120,19 @@ static inline vi vi_xor(vi a, vi b) {
 #define vi_shr32(x, n) _mm512_srli_epi32(x, n)
 
 static inline vi vi_add16(vi a, vi b) {
-    return _mm512_add_epi16(a, b);
+    vi sum = _mm512_add_epi16(a, b);
+#ifndef OCTAVO_EMULATE_AVX512 /* where it may be no register */
+    OCTAVO_PIN_VECTOR(sum);
+#endif
+    return sum;
 }
 
 static inline vi vi_add32(vi a, vi b) {
-    return _mm512_add_epi32(a, b);
+    vi sum = _mm512_add_epi32(a, b);
+#ifndef OCTAVO_EMULATE_AVX512 /* where it may be no register */
+    OCTAVO_PIN_VECTOR(sum);
+#endif
+    return sum;
 }
 
 static inline vi vi_sub32(vi a, vi b) {
