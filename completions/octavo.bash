@@ -9,7 +9,7 @@ _octavo_names() {
     awk -v what="$1" '
         what == "options" && /^  -/ { print $1 }
         /^[A-Za-z]/ { in_commands = tolower($0) ~ /^commands/ }
-        what == "commands" && in_commands && /^  [a-z]/ { print $1 }'
+        what == "commands" && in_commands && /^  [a-z]+(  |$)/ { print $1 }'
 }
 
 # Prints what an option takes, as help calls it: "N", "fast|exact"; nothing for a flag.
