@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "tester.h"
 
+void check_attention(tester *t);
 void check_machine(tester *t);
 void check_matmul(tester *t);
 void check_vector(tester *t);
@@ -15,6 +16,7 @@ static const tester_client clients[] = {
     {"vector", check_vector},
     {"weight", check_weight},
     {"matmul", check_matmul},
+    {"attention", check_attention},
 };
 
 int main(int argc, char **argv) {

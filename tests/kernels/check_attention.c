@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention over one block: what kernels/attention.h promises of each entry.
+ */
+#include "base/number.h"
+#include "kernels/attention.h"
+#include "tester.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct pair {
+    const octavo_attention_kernels *level;
+    const octavo_attention_kernels *twin; /* has the same bits: AVX2 for AVX-512, else level */
+    int type;                             /* of the entry that is checked: f32, f16, bf16 */
+} pair;
+
+enum {
+    F32,
+    F16,
+    BF16,
+    BLOCK = OCTAVO_SOFTMAX_BLOCK,
+    GROUP = OCTAVO_KEY_GROUP,
+    FLOAT = sizeof(float)
+};
+
+#define ULP 0x1p-24 /* relative error of one rounding */
+#define EXP 0x1p-21 /* of exp */
+
+static const int widths[] = {1, 7, 8, 16, 33, 64, 80, 120, 200, 512};
+
+static size_t type_size(int type) {
+    return type == F32 ? 4 : 2;
+}
+
+static float value_of(const void *x, int64_t i, int type) {
+    if (type == F32) return ((const float *)x)[i];
+    uint16_t bits = ((const uint16_t *)x)[i];
+    return type == F16 ? octavo_f16_to_f32(bits) : octavo_bf16_to_f32(bits);
+}
+
+static void put(void *x, int64_t i, int type, float value) {
+    if (type == F32)
+        ((float *)x)[i] = value;
+    else
+        ((uint16_t *)x)[i] = type == F16 ? octavo_f32_to_f16(value) : octavo_f32_to_bf16(value);
+}
+
+static float *floats(tester *t, const char *name, int64_t n) {
+    return tester_buffer(t, name, (size_t)n * FLOAT, 64);
+}
+
+static float *filled(tester *t, const char *name, int64_t n, tester_fill fill) {
+    float *x = floats(t, name, n);
+    tester_fill_f32(t, x, n, fill);
+    return x;
+}
+
+static float *copied(tester *t, const char *name, const float *from, int64_t n) {
+    float *x = floats(t, name, n);
+    memcpy(x, from, (size_t)n * FLOAT);
+    return x;
+}
+
+static int round_up(int n, int to) {
+    return (n + to - 1) / to * to;
+}
+
+/* --- load and store --- */
+
+static void check_load(tester *t, const void *arg) {
+    const pair *k = arg;
+    for (int n = 0; n <= 70; n++) {
+        uint16_t *x = tester_buffer(t, "x", (size_t)n * 2, 2);
+        for (int i = 0; i < n; i++)
+            x[i] = (uint16_t)tester_random(t);
+        float *want = floats(t, "want", n), *got = floats(t, "got", n);
+        tester_seal(t, x);
+        for (int i = 0; i < n; i++)
+            want[i] = value_of(x, i, k->type);
+        tester_context(t, "n=%d", n);
+        k->level->load[k->type](got, x, n);
+        tester_equal_f32(t, "out", got, want, n);
+        tester_release(t);
+    }
+}
+
+static void check_store(tester *t, const void *arg) {
+    const pair *k = arg;
+    for (int fill = 0; fill <= TESTER_FILL_NONFINITE; fill++) {
+        for (int n = 0; n <= 70; n++) {
+            float *x = filled(t, "x", n, (tester_fill)fill);
+            const float scale = n % 3 == 0 ? 1.0f : tester_uniform(t, -2.0f, 2.0f);
+            uint16_t *got = tester_buffer(t, "got", (size_t)n * 2, 2);
+            tester_seal(t, x);
+            tester_context(t, "n=%d fill=%s", n, tester_fill_name((tester_fill)fill));
+            k->level->store[k->type](got, x, scale, n);
+            for (int i = 0; i < n; i++) {
+                uint16_t want = 0;
+                put(&want, 0, k->type, x[i] * scale);
+                const float a = value_of(got, i, k->type), b = value_of(&want, 0, k->type);
+                if (got[i] != want && !(isnan(a) && isnan(b)))
+                    tester_fail(t, "out[%d] is %04x, want %04x", i, got[i], want);
+            }
+            tester_release(t);
+        }
+    }
+}
+
+/* --- a block of cache rows --- */
+
+typedef struct rows {
+    const uint8_t *slots[BLOCK];
+    size_t offset;
+    int type, d, begin, end;
+} rows;
+
+/* Rows of d lanes for the places [begin, end), up or down; the last ends where the kernel may
+ * read to. The rest of their groups repeats a visible one, like the caller's. */
+static rows make_rows(tester *t, int type, int d, bool is_whole, tester_fill fill) {
+    rows r = {.offset = (size_t)tester_between(t, 0, 3) * 64, .type = type, .d = d, .end = BLOCK};
+    if (!is_whole) {
+        r.begin = (int)tester_between(t, 0, BLOCK - 1);
+        r.end = (int)tester_between(t, r.begin + 1, BLOCK);
+    }
+    const size_t bytes = r.offset + (size_t)round_up(d, 16) * type_size(type);
+    const int n = r.end - r.begin;
+    const bool is_reversed = tester_random(t) % 2 == 1;
+    uint8_t *all = tester_buffer(t, "rows", (size_t)n * bytes, type_size(type));
+    float *lanes = floats(t, "lanes", d);
+    for (int j = r.begin; j < r.end; j++) {
+        uint8_t *row = all + (size_t)(is_reversed ? r.end - 1 - j : j - r.begin) * bytes;
+        tester_fill_f32(t, lanes, d, fill);
+        for (int i = 0; i < d; i++)
+            put(row + r.offset, i, type, lanes[i]);
+        r.slots[j] = row;
+    }
+    tester_seal(t, all);
+    for (int j = r.begin / GROUP * GROUP; j < round_up(r.end, GROUP); j++) {
+        if (j < r.begin || j >= r.end) r.slots[j] = r.slots[r.begin];
+    }
+    return r;
+}
+
+static float lane(const rows *r, int j, int i) {
+    return value_of(r->slots[j] + r->offset, i, r->type);
+}
+
+static void check_stage_keys(tester *t, const void *arg) {
+    const pair *k = arg;
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+        for (int turn = 0; turn < 4; turn++) {
+            const int d = widths[w];
+            rows r = make_rows(t, k->type, d, turn == 0, TESTER_FILL_NORMAL);
+            float *kt = floats(t, "kt", (int64_t)d * BLOCK);
+            tester_context(t, "d=%d places=[%d, %d)", d, r.begin, r.end);
+            k->level->stage_keys[k->type](kt, r.slots, r.offset, r.begin, r.end, d);
+            for (int j = r.begin; j < r.end; j++) {
+                for (int i = 0; i < d; i++) {
+                    const float got = kt[(j / GROUP * d + i) * GROUP + j % GROUP];
+                    if (got != lane(&r, j, i))
+                        tester_fail(t, "key %d lane %d is %g, want %g", j, i, (double)got,
+                                    (double)lane(&r, j, i));
+                }
+            }
+            tester_release(t);
+        }
+    }
+}
+
+/* The bits of a score do not depend on rows or places that are computed along. */
+static void check_alone(tester *t, const pair *k, const float *all, const float *q, int64_t stride,
+                        const float *kt, int n_rows, int d) {
+    const int r = (int)tester_between(t, 0, n_rows - 1), j = (int)tester_between(t, 0, BLOCK - 1);
+    float *one = floats(t, "one", BLOCK);
+    k->level->scores(one, q + r * stride, stride, 1, kt, j, j + 1, d);
+    tester_equal_f32(t, "score alone", one + j, all + r * BLOCK + j, 1);
+}
+
+static void check_scores(tester *t, const void *arg) {
+    const pair *k = arg;
+    static const tester_fill fills[] = {TESTER_FILL_NORMAL, TESTER_FILL_OUTLIER,
+                                        TESTER_FILL_ALTERNATE};
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+        for (int n_rows = 1; n_rows <= 14; n_rows++) {
+            const int d = widths[w], stride = d + (int)tester_between(t, 0, 5);
+            const tester_fill fill = fills[n_rows % 3];
+            float *q = filled(t, "q", (int64_t)n_rows * stride, fill);
+            float *kt = filled(t, "kt", (int64_t)d * BLOCK, fill);
+            float *got = floats(t, "s", (int64_t)n_rows * BLOCK);
+            tester_seal(t, q);
+            tester_seal(t, kt);
+            int begin = 0, end = BLOCK;
+            if (n_rows % 4 == 3) {
+                begin = (int)tester_between(t, 0, BLOCK - 1);
+                end = (int)tester_between(t, begin + 1, BLOCK);
+            }
+            tester_context(t, "d=%d rows=%d places=[%d, %d)", d, n_rows, begin, end);
+            k->level->scores(got, q, stride, n_rows, kt, begin, end, d);
+            for (int r = 0; r < n_rows; r++) {
+                for (int j = begin; j < end; j++) {
+                    double want = 0.0, sum = 0.0;
+                    for (int i = 0; i < d; i++) {
+                        double x = (double)q[r * stride + i] *
+                                   (double)kt[(j / GROUP * d + i) * GROUP + j % GROUP];
+                        want += x;
+                        sum += fabs(x);
+                    }
+                    double bound = (d + 1) * ULP * sum;
+                    tester_near_f32(t, "s", &got[r * BLOCK + j], &want, &bound, 1);
+                }
+            }
+            if (begin == 0 && end == BLOCK) check_alone(t, k, got, q, stride, kt, n_rows, d);
+            float *twin = floats(t, "twin", (int64_t)n_rows * BLOCK);
+            k->twin->scores(twin, q, stride, n_rows, kt, begin, end, d);
+            for (int r = 0; r < n_rows; r++)
+                tester_equal_f32(t, "s at the level below", got + r * BLOCK + begin,
+                                 twin + r * BLOCK + begin, end - begin);
+            tester_release(t);
+        }
+    }
+    const int d = 64, n = 96;
+    float *q = filled(t, "q", n * d, TESTER_FILL_NORMAL);
+    float *kt = filled(t, "kt", d * BLOCK, TESTER_FILL_NORMAL);
+    float *s = floats(t, "s", n * BLOCK);
+    tester_bench(t, "rows=96 d=64", &(tester_work){.ops = 2.0 * n * d * BLOCK});
+    while (tester_run(t))
+        k->level->scores(s, q, d, n, kt, 0, BLOCK, d);
+}
+
+/* --- softmax --- */
+
+static double logit_of(double x, const octavo_logit *logit) {
+    const double s = x * (double)logit->scale, cap = (double)logit->soft_cap;
+    return cap == 0.0 ? s : cap * tanh(s / cap);
+}
+
+static void check_softmax_once(tester *t, const pair *k, const octavo_logit *logit, float before,
+                               int begin, int end) {
+    float *x = filled(t, "x", BLOCK, TESTER_FILL_NORMAL), *s = floats(t, "s", BLOCK);
+    for (int j = begin; j < end; j++)
+        x[j] *= 8.0f;
+    memcpy(s, x, BLOCK * FLOAT);
+    for (int j = 0; j < BLOCK; j++) { /* dot products of keys that are not seen */
+        if (j < begin || j >= end) s[j] = j % 2 ? NAN : INFINITY;
+    }
+    const float sum_before = before == -INFINITY ? 0.0f : 3.5f;
+    float max = before, sum = sum_before;
+    float *twin = copied(t, "twin", s, BLOCK), twin_max = max, twin_sum = sum;
+    const float rescale = k->level->softmax(s, begin, end, logit, &max, &sum);
+    k->twin->softmax(twin, begin, end, logit, &twin_max, &twin_sum);
+    tester_equal_f32(t, "p at the level below", s, twin, BLOCK);
+    tester_equal_f32(t, "sum at the level below", &sum, &twin_sum, 1);
+
+    /* f32 rounds the logit and its distance to the maximum, and the cap adds what it may */
+    double top = (double)before, size = fabs((double)before), want_sum = 0.0, sum_bound = 0.0;
+    if (before == -INFINITY) size = 0.0;
+    for (int j = begin; j < end; j++) {
+        top = fmax(top, logit_of((double)x[j], logit));
+        size = fmax(size, fabs((double)x[j] * (double)logit->scale));
+    }
+    const double error = 4.0 * ULP * (2.0 * size + 1.0) + 2.0 * EXP * fabs((double)logit->soft_cap);
+    if (!(fabs((double)max - top) <= error)) tester_fail(t, "max is %g", (double)max);
+    for (int j = 0; j < BLOCK; j++) {
+        const bool is_seen = j >= begin && j < end;
+        const double want = is_seen ? exp(logit_of((double)x[j], logit) - top) : 0.0;
+        const double bound = is_seen ? want * (2.0 * error + EXP) + 1e-37 : 0.0;
+        tester_near_f32(t, "p", &s[j], &want, &bound, 1);
+        want_sum += want;
+        sum_bound += bound;
+    }
+    const double want_rescale = before == -INFINITY ? 0.0 : exp((double)before - top);
+    const double rescale_bound = want_rescale * (2.0 * error + EXP) + 1e-37;
+    tester_near_f32(t, "rescale", &rescale, &want_rescale, &rescale_bound, 1);
+    want_sum += want_rescale * (double)sum_before;
+    sum_bound += rescale_bound * (double)sum_before + 16.0 * ULP * want_sum;
+    tester_near_f32(t, "sum", &sum, &want_sum, &sum_bound, 1);
+    if ((double)before > top - 1e-9 && max == before && rescale != 1.0f)
+        tester_fail(t, "rescale without a new maximum is %g", (double)rescale);
+}
+
+/* Infinite logits as IEEE arithmetic has them; NaN must not get lost. */
+static void check_softmax_edges(tester *t, const pair *k) {
+    const octavo_logit logit = {1.0f, 0.0f};
+    float *s = floats(t, "s", BLOCK), max, sum, rescale;
+    for (int j = 0; j < BLOCK; j++)
+        s[j] = -INFINITY;
+    max = -INFINITY, sum = 0.0f;
+    rescale = k->level->softmax(s, 0, BLOCK, &logit, &max, &sum);
+    if (max != -INFINITY || sum != 0.0f || rescale != 0.0f || s[5] != 0.0f)
+        tester_fail(t, "a block of -inf gives max %g sum %g", (double)max, (double)sum);
+    for (int j = 0; j < BLOCK; j++)
+        s[j] = -3e38f;
+    max = -INFINITY, sum = 0.0f;
+    k->level->softmax(s, 1, 2, &logit, &max, &sum);
+    if (s[1] != 1.0f || sum != 1.0f || s[0] != 0.0f)
+        tester_fail(t, "a lowest logit alone weighs %g", (double)s[1]);
+    for (int cap = 0; cap < 2; cap++) {
+        for (int j = 0; j < BLOCK; j++)
+            s[j] = j == 17 ? octavo_f32_from_bits(0x7fc00155u) : 0.25f;
+        max = 0.5f, sum = 1.0f;
+        k->level->softmax(s, 0, BLOCK, &(octavo_logit){1.0f, cap ? 20.0f : 0.0f}, &max, &sum);
+        if (!isnan(s[17]) || !isnan(sum)) tester_fail(t, "a NaN got lost (cap %d)", cap);
+    }
+}
+
+static void check_softmax(tester *t, const void *arg) {
+    const pair *k = arg;
+    static const float befores[] = {-INFINITY, -40.0f, 0.0f, 2.0f, 300.0f};
+    static const octavo_logit logits[] = {
+        {1.0f, 0.0f}, {0.125f, 0.0f}, {-1.0f, 0.0f}, {1.0f, 30.0f}, {0.3f, -5.0f}, {40.0f, 50.0f},
+    };
+    for (size_t b = 0; b < sizeof befores / sizeof befores[0]; b++) {
+        for (size_t l = 0; l < sizeof logits / sizeof logits[0]; l++) {
+            for (int turn = 0; turn < 8; turn++) {
+                int begin = 0, end = BLOCK;
+                if (turn > 0) {
+                    begin = (int)tester_between(t, 0, BLOCK - 1);
+                    end = (int)tester_between(t, begin + 1, BLOCK);
+                }
+                tester_context(t, "places=[%d, %d) max=%g scale=%g cap=%g", begin, end,
+                               (double)befores[b], (double)logits[l].scale,
+                               (double)logits[l].soft_cap);
+                check_softmax_once(t, k, &logits[l], befores[b], begin, end);
+                tester_release(t);
+            }
+        }
+    }
+    tester_context(t, "edges");
+    check_softmax_edges(t, k);
+    float *x = filled(t, "x", BLOCK, TESTER_FILL_NORMAL), *s = floats(t, "s", BLOCK);
+    tester_bench(t, "64", &(tester_work){.bytes = 2 * BLOCK * FLOAT});
+    while (tester_run(t)) {
+        float max = 0.0f, sum = 0.0f;
+        memcpy(s, x, BLOCK * FLOAT);
+        k->level->softmax(s, 0, BLOCK, &(octavo_logit){0.125f, 0.0f}, &max, &sum);
+    }
+}
+
+/* --- values --- */
+
+static void check_values_once(tester *t, const pair *k, int d, int n_rows, bool is_whole) {
+    rows v = make_rows(t, k->type, d, is_whole, TESTER_FILL_NORMAL);
+    const int width = round_up(d, 16);
+    float *acc = filled(t, "acc", (int64_t)n_rows * width, TESTER_FILL_NORMAL);
+    float *got = copied(t, "got", acc, (int64_t)n_rows * width);
+    float *split = copied(t, "split", acc, (int64_t)n_rows * width);
+    float *twin = copied(t, "twin", acc, (int64_t)n_rows * width);
+    float *p = floats(t, "p", (int64_t)n_rows * BLOCK);
+    float *rescale = floats(t, "rescale", n_rows);
+    for (int i = 0; i < n_rows * BLOCK; i++)
+        p[i] = tester_uniform(t, 0.0f, 1.0f);
+    for (int r = 0; r < n_rows; r++)
+        rescale[r] = tester_uniform(t, 0.0f, 1.0f);
+    tester_seal(t, p);
+    tester_context(t, "d=%d rows=%d places=[%d, %d)", d, n_rows, v.begin, v.end);
+    k->level->values[k->type](got, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d);
+    k->twin->values[k->type](twin, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d);
+    for (int r = 0; r < n_rows; r++) {
+        tester_equal_f32(t, "acc at the level below", got + r * width, twin + r * width, d);
+        for (int i = 0; i < d; i++) {
+            double want = (double)acc[r * width + i] * (double)rescale[r], sum = fabs(want);
+            for (int j = v.begin; j < v.end; j++) {
+                double x = (double)p[r * BLOCK + j] * (double)lane(&v, j, i);
+                want += x;
+                sum += fabs(x);
+            }
+            double bound = (v.end - v.begin + 2) * ULP * sum;
+            tester_near_f32(t, "acc", &got[r * width + i], &want, &bound, 1);
+        }
+    }
+    /* in two parts and row by row: the same bits */
+    const int cut = (int)tester_between(t, v.begin, v.end);
+    for (int r = 0; r < n_rows; r++) {
+        float *row = split + r * width;
+        const float *weights = p + r * BLOCK;
+        k->level->values[k->type](row, width, rescale + r, weights, 1, v.slots, v.offset, v.begin,
+                                  cut, d);
+        k->level->values[k->type](row, width, NULL, weights, 1, v.slots, v.offset, cut, v.end, d);
+        tester_equal_f32(t, "acc in parts", row, got + r * width, d);
+    }
+    tester_release(t);
+}
+
+static void check_values(tester *t, const void *arg) {
+    const pair *k = arg;
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+        for (int n_rows = 1; n_rows <= 14; n_rows += n_rows < 8 ? 1 : 5)
+            check_values_once(t, k, widths[w], n_rows, n_rows % 2 == 0);
+    }
+    const int d = 64, n = 96;
+    rows v = make_rows(t, k->type, d, true, TESTER_FILL_NORMAL);
+    float *acc = filled(t, "acc", n * d, TESTER_FILL_ZERO);
+    float *p = filled(t, "p", n * BLOCK, TESTER_FILL_NORMAL);
+    tester_bench(t, "rows=96 d=64", &(tester_work){.ops = 2.0 * n * d * BLOCK});
+    while (tester_run(t))
+        k->level->values[k->type](acc, d, NULL, p, n, v.slots, v.offset, 0, BLOCK, d);
+}
+
+/* --- joining --- */
+
+static void check_merge(tester *t, const void *arg) {
+    const pair *k = arg;
+    static const float maxima[] = {-INFINITY, -90.0f, -1.0f, 0.0f, 0.5f, 200.0f};
+    enum { COUNT = sizeof maxima / sizeof maxima[0] };
+    for (int c = 0; c < COUNT * COUNT; c++) {
+        const int n = 16 * (1 + c % 5);
+        const float a = maxima[c / COUNT], b = maxima[c % COUNT];
+        float *x = filled(t, "x", n, TESTER_FILL_NORMAL),
+              *y = filled(t, "y", n, TESTER_FILL_NORMAL);
+        float *got = floats(t, "got", n);
+        memcpy(got, x, (size_t)n * FLOAT);
+        float max = a, sum = a == -INFINITY ? 0.0f : 2.0f;
+        const float l = b == -INFINITY ? 0.0f : 3.0f;
+        const double top = fmax((double)a, (double)b), base = top == (double)-INFINITY ? 0.0 : top;
+        const double old = exp((double)a - base), new = exp((double)b - base);
+        const double want_sum = (double)sum * old + (double)l * new;
+        const double sum_bound = want_sum * 2.0 * EXP + 1e-36;
+        tester_context(t, "n=%d max=%g m=%g", n, (double)a, (double)b);
+        k->level->merge(got, &max, &sum, y, b, l, n);
+        if ((double)max != top) tester_fail(t, "max is %g", (double)max);
+        tester_near_f32(t, "sum", &sum, &want_sum, &sum_bound, 1);
+        for (int i = 0; i < n; i++) {
+            const double p = (double)x[i] * old, q = (double)y[i] * new, want = p + q;
+            const double bound = (fabs(p) + fabs(q)) * (EXP + 2.0 * ULP) + 1e-36;
+            tester_near_f32(t, "out", &got[i], &want, &bound, 1);
+        }
+        tester_release(t);
+    }
+}
+
+static void check_sink(tester *t, const void *arg) {
+    const pair *k = arg;
+    static const float logits[] = {-INFINITY, -100.0f, -0.5f, 0.0f, 3.0f, 120.0f};
+    for (size_t i = 0; i < sizeof logits / sizeof logits[0]; i++) {
+        const float before = tester_uniform(t, -2.0f, 2.0f);
+        float max = before, sum = 4.0f;
+        const float rescale = k->level->sink(logits[i], &max, &sum);
+        const double top = fmax((double)before, (double)logits[i]);
+        const double want = exp((double)before - top), bound = want * EXP + 1e-37;
+        const double want_sum = 4.0 * want + exp((double)logits[i] - top);
+        const double sum_bound = 2.0 * EXP * want_sum;
+        tester_context(t, "logit=%g max=%g", (double)logits[i], (double)before);
+        if ((double)max != top) tester_fail(t, "max is %g", (double)max);
+        tester_near_f32(t, "rescale", &rescale, &want, &bound, 1);
+        tester_near_f32(t, "sum", &sum, &want_sum, &sum_bound, 1);
+    }
+}
+
+void check_attention(tester *t);
+
+void check_attention(tester *t) {
+    octavo_attention_kernels level, avx2;
+    octavo_attention_kernels_init(&level, tester_flags(t));
+    octavo_attention_kernels_init(&avx2, tester_flags(t) & OCTAVO_CPU_AVX2);
+    const octavo_attention_kernels *twin = tester_flags(t) & OCTAVO_CPU_AVX512 ? &avx2 : &level;
+    const pair pairs[] = {{&level, twin, F32}, {&level, twin, F16}, {&level, twin, BF16}};
+    static const struct {
+        const char *load, *store, *stage_keys, *values;
+    } names[] = {{"load_f32", "store_f32", "stage_keys_f32", "values_f32"},
+                 {"load_f16", "store_f16", "stage_keys_f16", "values_f16"},
+                 {"load_bf16", "store_bf16", "stage_keys_bf16", "values_bf16"}};
+    for (int i = F32; i <= BF16; i++) {
+        if (i != F32) {
+            tester_check(t, names[i].load, (tester_function *)level.load[i], check_load, &pairs[i]);
+            tester_check(t, names[i].store, (tester_function *)level.store[i], check_store,
+                         &pairs[i]);
+        }
+        tester_check(t, names[i].stage_keys, (tester_function *)level.stage_keys[i],
+                     check_stage_keys, &pairs[i]);
+        tester_check(t, names[i].values, (tester_function *)level.values[i], check_values,
+                     &pairs[i]);
+    }
+    tester_check(t, "scores", (tester_function *)level.scores, check_scores, &pairs[F32]);
+    tester_check(t, "softmax", (tester_function *)level.softmax, check_softmax, &pairs[F32]);
+    tester_check(t, "merge", (tester_function *)level.merge, check_merge, &pairs[F32]);
+    tester_check(t, "sink", (tester_function *)level.sink, check_sink, &pairs[F32]);
+}
