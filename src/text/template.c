@@ -17,8 +17,8 @@
 
 /* --- failures of a run --- */
 
-static octavo_tpl_value keep_failure(octavo_tpl_run *run, octavo_status status, const char *format,
-                                     va_list args) {
+static OCTAVO_PRINTF(3, 0) octavo_tpl_value
+    keep_failure(octavo_tpl_run *run, octavo_status status, const char *format, va_list args) {
     char why[300];
     if (run->status != OCTAVO_OK) return octavo_tpl_undefined(NULL);
     vsnprintf(why, sizeof why, format, args);

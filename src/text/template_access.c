@@ -168,7 +168,7 @@ octavo_tpl_value octavo_tpl_path(octavo_tpl_run *run, octavo_tpl_value object,
 /* --- slices --- */
 
 typedef struct slice {
-    int64_t start, step;
+    int64_t start, stop, step;
     size_t count;
 } slice;
 
@@ -191,7 +191,7 @@ static slice resolve(int64_t length, octavo_tpl_value start, octavo_tpl_value st
     uint64_t distance = backwards ? (uint64_t)(from - to) : (uint64_t)(to - from);
     uint64_t stride = backwards ? 0 - (uint64_t)step : (uint64_t)step;
     bool empty = backwards ? from <= to : from >= to;
-    return (slice){from, step, empty ? 0 : (size_t)((distance - 1) / stride + 1)};
+    return (slice){from, to, step, empty ? 0 : (size_t)((distance - 1) / stride + 1)};
 }
 
 static octavo_tpl_value slice_string(octavo_tpl_run *run, const octavo_tpl_string *string,
@@ -210,6 +210,23 @@ static octavo_tpl_value slice_string(octavo_tpl_run *run, const octavo_tpl_strin
     return octavo_tpl_close(run, mark);
 }
 
+static octavo_tpl_value slice_range(octavo_tpl_run *run, const octavo_tpl_range *range,
+                                    slice part) {
+    octavo_tpl_range *copy = octavo_tpl_alloc(run, 1, sizeof *copy);
+    int64_t most = INT64_MAX / (OCTAVO_TEMPLATE_MAX_RANGE + 1);
+    if (copy == NULL) return octavo_tpl_undefined(NULL);
+    /* a step beyond the range's length takes one item at most, however far it goes */
+    part.step = clamp(part.step, -(int64_t)OCTAVO_TEMPLATE_MAX_RANGE, OCTAVO_TEMPLATE_MAX_RANGE);
+    if (range->step > most || range->step < -most || range->start > INT64_MAX / 2 ||
+        range->start < INT64_MIN / 2)
+        return octavo_tpl_fail(run, "the slice of a range leaves 64 bits");
+    *copy = (octavo_tpl_range){.start = range->start + part.start * range->step,
+                               .stop = range->start + part.stop * range->step,
+                               .step = range->step * part.step,
+                               .count = part.count};
+    return (octavo_tpl_value){.kind = OCTAVO_TPL_RANGE, .as.range = copy};
+}
+
 static bool is_bound(octavo_tpl_value value) {
     int64_t integer;
     return value.kind == OCTAVO_TPL_NONE || octavo_tpl_is_integer(value, &integer);
@@ -222,12 +239,14 @@ octavo_tpl_value octavo_tpl_slice(octavo_tpl_run *run, octavo_tpl_value object,
     bool sliceable = object.kind == OCTAVO_TPL_STRING || object.kind == OCTAVO_TPL_LIST ||
                      object.kind == OCTAVO_TPL_TUPLE || object.kind == OCTAVO_TPL_RANGE;
     if (!octavo_tpl_defined(run, object)) return octavo_tpl_undefined(NULL);
-    if (!sliceable || !is_bound(start) || !is_bound(stop) || !is_bound(step))
-        return missing(object, NULL);
+    if (!sliceable) return octavo_tpl_fail(run, "%s has no slices", octavo_tpl_type(object));
+    if (!is_bound(start) || !is_bound(stop) || !is_bound(step))
+        return octavo_tpl_fail(run, "the bounds of a slice are integers or none");
     if (octavo_tpl_is_integer(step, &stride) && stride == 0)
         return octavo_tpl_fail(run, "the step of a slice is 0");
     slice part = resolve(octavo_tpl_length(object), start, stop, stride);
     if (object.kind == OCTAVO_TPL_STRING) return slice_string(run, object.as.string, part);
+    if (object.kind == OCTAVO_TPL_RANGE) return slice_range(run, object.as.range, part);
     octavo_tpl_list items = octavo_tpl_items(run, object);
     octavo_tpl_list *list = octavo_tpl_list_new(run, part.count);
     for (size_t i = 0; list != NULL && i < part.count; i++)

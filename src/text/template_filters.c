@@ -86,6 +86,8 @@ static const octavo_tpl_string *indentation(octavo_tpl_run *run, octavo_tpl_valu
 /* width, first, blank */
 FILTER(filter_indent) {
     if (!octavo_tpl_defined(run, input)) return input;
+    if (input.kind != OCTAVO_TPL_STRING)
+        return octavo_tpl_fail(run, "indent wants a string, not %s", octavo_tpl_type(input));
     const octavo_tpl_string *by = indentation(run, args->items[0]);
     bool first = octavo_tpl_truth(args->items[1]), blank = octavo_tpl_truth(args->items[2]);
     size_t mark = octavo_tpl_open(run);
@@ -105,7 +107,9 @@ FILTER(filter_indent) {
 /* length, killwords, end, leeway */
 FILTER(filter_truncate) {
     static const octavo_tpl_string dots = {"...", 3, 3};
-    const octavo_tpl_string *string = text_of(run, input);
+    if (input.kind != OCTAVO_TPL_STRING)
+        return octavo_tpl_fail(run, "truncate wants a string, not %s", octavo_tpl_type(input));
+    const octavo_tpl_string *string = input.as.string;
     const octavo_tpl_string *end = given(args->items[2]) ? text_of(run, args->items[2]) : &dots;
     int64_t length = octavo_tpl_integer_argument(run, args->items[0], 255);
     int64_t leeway = octavo_tpl_integer_argument(run, args->items[3], 5);
@@ -221,9 +225,9 @@ static bool read_float(const octavo_tpl_string *string, double *real) {
     bool minus = size > 0 && text[0] == '-', sign = minus || (size > 0 && text[0] == '+');
     const octavo_tpl_string rest = {text + sign, size - sign, size - sign};
     if (octavo_tpl_is(&rest, "inf") || octavo_tpl_is(&rest, "infinity"))
-        *real = minus ? -INFINITY : INFINITY;
+        *real = minus ? -HUGE_VAL : HUGE_VAL;
     else if (octavo_tpl_is(&rest, "nan"))
-        *real = NAN;
+        *real = (double)NAN;
     else
         return octavo_tpl_read_float(text, size, real);
     return true;

@@ -320,9 +320,11 @@ octavo_tpl_value octavo_tpl_percent(octavo_tpl_run *run, const octavo_tpl_string
         p.at++;
         put_conversion(&p);
     }
-    bool all = values.kind == OCTAVO_TPL_TUPLE ? p.used == values.as.list->count
-                                               : p.used == 1 || values.kind == OCTAVO_TPL_DICT ||
-                                                     values.kind == OCTAVO_TPL_LIST;
+    /* what could be looked into by name may be left unused, as in Python */
+    bool lookable = values.kind == OCTAVO_TPL_DICT || values.kind == OCTAVO_TPL_LIST ||
+                    values.kind == OCTAVO_TPL_RANGE || values.kind == OCTAVO_TPL_UNDEFINED;
+    bool all =
+        values.kind == OCTAVO_TPL_TUPLE ? p.used == values.as.list->count : p.used == 1 || lookable;
     if (!all && !p.keyed) octavo_tpl_fail(run, "not all values are used by the format");
     return octavo_tpl_close(run, mark);
 }

@@ -118,6 +118,7 @@ joiner is defined, cycler is defined, namespace is defined, lipsum2 is defined
 xs|join(d='-'), xs.index(1), xs.count(3), (3, 1).index(1)
 [[1, 2], [3]]|map('first')|list, [[3], [1, 2]]|map('length')|list, [[2, 1], [3]]|map('sort')|list
 'abc'|list, 'abc'|sort, d|list, 'cab'|sort|join, 'aBC'|sort
+range(10)[1:8:2], range(3)[::-1], range(5)[3:1], range(9)[::-3]|list, 'a' % undef
 "é" < "z", "世" > "é", [1] < [1, 2], (1, 'a') < (1, 'b'), 2 > 1.5, true < 2
 """.strip().split("\n")
 
@@ -162,6 +163,11 @@ range(100001)
 d.update({'a': 1})
 xs.append(1)
 xs[::0]
+d[1:]
+n[:1]
+xs['a':]
+n|indent
+nil|truncate
 undef|tojson
 namespace(1)
 -'a'
