@@ -25,8 +25,8 @@ typedef struct octavo_tokenizer octavo_tokenizer;
 enum {
     /* Put in front and behind what the model's tokenizer adds by itself (begin, end of text). */
     OCTAVO_ENCODE_BEGIN_END = 1 << 0,
-    /* The text of a special token (such as "<|im_end|>") becomes that token. Without this flag it
-     * is ordinary text: use that for text from users. Tokens which a vocabulary lists as
+    /* The text of a special token (such as "<|im_end|>") becomes that token. Without this flag
+     * it is ordinary text: use that for text from users. Tokens which a vocabulary lists as
      * user-defined but not as special are recognised either way. */
     OCTAVO_ENCODE_SPECIAL_TEXT = 1 << 1,
 };
@@ -35,17 +35,19 @@ enum {
 enum {
     /* Special tokens give no text. */
     OCTAVO_DECODE_SKIP_SPECIAL = 1 << 0,
-    /* The ids continue a text that is already there. Without it, a vocabulary that puts a space in
-     * front of every text loses that one space again. */
+    /* The ids continue a text that is already there. Without it, a vocabulary that puts a space
+     * in front of every text loses that one space again. */
     OCTAVO_DECODE_CONTINUE = 1 << 1,
 };
 
 /* Reads the tokenizer of a model file (GGUF), and nothing else of that file.
  *   path       the file
  *   tokenizer  receives the handle; the caller destroys it. Untouched on failure
- * Statuses: IO (no such file, unreadable), FORMAT (not a GGUF file, or its vocabulary is
- * malformed), UNSUPPORTED (a kind of tokenizer or pre-tokenizer that this build does not know; the
- * message lists those it knows), MEMORY. Any thread. */
+ *
+ * Statuses: NOT_FOUND (no such file, or no tokenizer in it), IO (unreadable, a folder), FORMAT
+ * (not a GGUF file, or its vocabulary is malformed), UNSUPPORTED (a kind of tokenizer or
+ * pre-tokenizer that this build does not know; the message lists those it knows), INVALID (a
+ * NULL; a part of a split file other than the first), MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_open(const char *path,
                                                                  octavo_tokenizer **tokenizer,
                                                                  octavo_error *error);
@@ -56,12 +58,15 @@ OCTAVO_API void octavo_tokenizer_destroy(octavo_tokenizer **tokenizer);
 
 /* Text to ids.
  *   text, length  UTF-8, any bytes, zeros included; need not be terminated. Every maximal
- * ill-formed part of it is read as one U+FFFD flags         OCTAVO_ENCODE_... ids [capacity],
- * receives the ids; may be NULL when capacity is 0 n_ids         receives how many ids the text
- * has. When that is more than `capacity`, the first `capacity` ids were written and the call still
- * succeeds: compare the two. A capacity of length + 8 is enough for nearly every text, but not for
- * all Time grows as length * log(length), whatever the text. Statuses: INVALID (a NULL), LIMIT
- * (text over 1 GiB), MEMORY. Any thread. */
+ *                 ill-formed part of it is read as one U+FFFD
+ *   flags         OCTAVO_ENCODE_...
+ *   ids           [capacity], receives the ids; may be NULL when capacity is 0
+ *   n_ids         receives how many ids the text has. When that is more than `capacity`, the
+ *                 first `capacity` ids were written and the call still succeeds: compare the
+ *                 two. Room for length + 8 ids is enough for nearly every text, but not for all
+ *
+ * Time grows as length * log(length), whatever the text.
+ * Statuses: INVALID (a NULL), LIMIT (text over 1 GiB), MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_encode(
     const octavo_tokenizer *tokenizer, const char *text, size_t length, unsigned flags,
     int32_t *ids, size_t capacity, size_t *n_ids, octavo_error *error);
@@ -70,9 +75,11 @@ OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_encode(
  *   ids, n_ids  the ids
  *   flags       OCTAVO_DECODE_...
  *   text        [capacity], receives valid UTF-8, not terminated: bytes that form no character
- *               become U+FFFD, one for each maximal ill-formed part. May be NULL when capacity is 0
- *   length      receives the bytes of the whole text. When that is more than `capacity`, the first
- *               `capacity` bytes were written and the call still succeeds
+ *               become U+FFFD, one for each maximal ill-formed part. May be NULL when capacity
+ *               is 0
+ *   length      receives the bytes of the whole text. When that is more than `capacity`, the
+ *               first `capacity` bytes were written and the call still succeeds
+ *
  * Statuses: INVALID (a NULL, an id that does not exist), MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_decode(
     const octavo_tokenizer *tokenizer, const int32_t *ids, size_t n_ids, unsigned flags, char *text,

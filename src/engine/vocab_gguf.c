@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tokenizer.ggml.* to octavo_vocab. One function per kind of entry; absent entries keep what
- * OCTAVO_VOCAB_INIT and read_defaults say.
+ * OCTAVO_VOCAB_INIT says, or read_switches.
  */
 #include "engine/vocab_gguf.h"
 

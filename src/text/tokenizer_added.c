@@ -6,8 +6,7 @@
 
 #include "base/memory.h"
 
-/* The child for `byte` in the list at *link, made when there is none; 0 without memory. `link` is
- * an index rather than a pointer, because the nodes move when they grow. */
+/* The child of `parent` (0: the root) for `byte`, made when there is none; 0 without memory. */
 static uint32_t child_make(octavo_added *added, uint32_t parent, uint8_t byte) {
     uint32_t first = parent == 0 ? added->roots[byte] : added->nodes[parent].child;
     for (uint32_t at = first; at != 0; at = added->nodes[at].sibling)

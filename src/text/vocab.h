@@ -63,9 +63,11 @@ typedef struct octavo_vocab {
     { .bos = -1, .eos = -1, .unk = -1, .pad = -1, .eot = -1, .eom = -1 }
 
 /* Builds a tokenizer. Copies what it needs: `vocab` and its arrays may go afterwards. An empty
- * token is kept but never found; of tokens with one text the last is found. Statuses: FORMAT (an
- * array is missing, a text is no UTF-8, a type or id is out of range, a score is not a number, a
- * merge is malformed or makes no token), UNSUPPORTED (model or pre-tokenizer unknown), MEMORY. */
+ * token is kept but never found; of tokens with one text the last is found.
+ *
+ * Statuses: FORMAT (an array is missing, a text is no UTF-8, a type or id is out of range, a score
+ * is not a number, a merge is malformed or makes no token), UNSUPPORTED (model or pre-tokenizer
+ * unknown), MEMORY. */
 OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_create(const octavo_vocab *vocab,
                                                         octavo_tokenizer **tokenizer,
                                                         octavo_error *error);

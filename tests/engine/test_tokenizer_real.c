@@ -6,22 +6,6 @@
  */
 #include "../text/token_golden.h"
 
-static char *read_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return NULL;
-    char *text = NULL;
-    size_t size = 0, got;
-    do {
-        text = realloc(text, size + 65536 + 1);
-        if (text == NULL) break;
-        got = fread(text + size, 1, 65536, file);
-        size += got;
-        text[size] = '\0';
-    } while (got > 0);
-    fclose(file);
-    return text;
-}
-
 static octavo_tokenizer *open_or_null(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL) return NULL;
@@ -75,27 +59,6 @@ static void test_goldens(void **state) {
     if (ran == 0) skip();
 }
 
-/* The ids of a prompt as the model gets it, begin of text included where the model wants it. */
-static void check_prompt(const octavo_tokenizer *t, const json_t *text, const json_t *ids,
-                         const char *where) {
-    json_t *line = json_object();
-    json_object_set(line, "text", (json_t *)(uintptr_t)text);
-    json_object_set(line, "ids", (json_t *)(uintptr_t)ids);
-    golden_check_encode(t, line, "ids", OCTAVO_ENCODE_SPECIAL_TEXT | OCTAVO_ENCODE_BEGIN_END,
-                        where);
-    json_decref(line);
-}
-
-static json_t *load_json(const char *path) {
-    char *text = read_file(path);
-    if (text == NULL) return NULL;
-    json_error_t problem;
-    json_t *json = json_loads(text, JSON_ALLOW_NUL, &problem);
-    if (json == NULL) fail_msg("%s: %s", path, problem.text);
-    free(text);
-    return json;
-}
-
 static void test_real_prompts(void **state) {
     (void)state;
     static const char *const names[] = {"smollm2-135m-q4_1", "gemma3-270m-q4_k_m",
@@ -108,12 +71,14 @@ static void test_real_prompts(void **state) {
         octavo_tokenizer *t = open_or_null(path);
         if (t == NULL) continue;
         snprintf(path, sizeof(path), "%s/real/%s.json", getenv("OCTAVO_ORACLE"), names[i]);
-        json_t *json = load_json(path);
-        assert_non_null(json);
+        json_error_t problem;
+        json_t *json = json_load_file(path, JSON_ALLOW_NUL, &problem);
+        if (json == NULL) fail_msg("%s: %s", path, problem.text);
         size_t k;
         json_t *prompt;
         json_array_foreach(json_object_get(json, "prompts"), k, prompt) {
-            check_prompt(t, json_object_get(prompt, "text"), json_object_get(prompt, "ids"), path);
+            golden_check_prompt(t, json_object_get(prompt, "text"), json_object_get(prompt, "ids"),
+                                path);
             ran++;
         }
         json_decref(json);
@@ -124,9 +89,8 @@ static void test_real_prompts(void **state) {
 
 static void test_small_models(void **state) {
     (void)state;
-    static const char *const names[] = {"gemma3-f32", "gptoss-mxfp4", "llama-f32",
-                                        "llama-kmix", "llama-q32mix", "llama3-f16",
-                                        "llama4-f32", "qwen2-bf16",   "qwen3moe-q8_0"};
+    static const char *const names[] = {"gptoss-mxfp4", "llama-kmix", "llama-q32mix", "llama4-f32",
+                                        "qwen3moe-q8_0"};
     const char *oracle = getenv("OCTAVO_ORACLE");
     if (oracle == NULL) skip();
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -135,14 +99,7 @@ static void test_small_models(void **state) {
         octavo_tokenizer *t = open_or_null(path);
         assert_non_null(t);
         snprintf(path, sizeof(path), "%s/gguf/%s.json", oracle, names[i]);
-        json_t *json = load_json(path);
-        assert_non_null(json);
-        size_t k;
-        json_t *text;
-        json_array_foreach(json_object_get(json, "prompt_texts"), k, text) {
-            check_prompt(t, text, json_array_get(json_object_get(json, "prompt_ids"), k), path);
-        }
-        json_decref(json);
+        golden_check_prompts(t, path);
         octavo_tokenizer_destroy(&t);
     }
 }

@@ -6,18 +6,14 @@
 #ifndef OCTAVO_TESTS_TOKEN_GOLDEN_H
 #define OCTAVO_TESTS_TOKEN_GOLDEN_H
 
+#include "../unit.h"
+
 #include "octavo/tokenizer.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Encodes with as much room as it takes; the caller frees. */
 static inline int32_t *golden_encode(const octavo_tokenizer *t, const char *text, size_t length,
@@ -153,6 +149,31 @@ static inline size_t golden_run(const octavo_tokenizer *t, const char *path,
     assert_true(feof(file));
     fclose(file);
     return n;
+}
+
+/* The ids of a prompt as the model gets it, begin of text included where the model wants it. */
+static inline void golden_check_prompt(const octavo_tokenizer *t, json_t *text, json_t *ids,
+                                       const char *where) {
+    json_t *line = json_object();
+    assert_int_equal(json_object_set(line, "text", text), 0);
+    assert_int_equal(json_object_set(line, "ids", ids), 0);
+    golden_check_encode(t, line, "ids", OCTAVO_ENCODE_SPECIAL_TEXT | OCTAVO_ENCODE_BEGIN_END,
+                        where);
+    json_decref(line);
+}
+
+/* The prompts of a small model's golden file: prompt_texts and prompt_ids. */
+static inline void golden_check_prompts(const octavo_tokenizer *t, const char *path) {
+    json_error_t problem;
+    json_t *json = json_load_file(path, JSON_ALLOW_NUL, &problem);
+    if (json == NULL) fail_msg("%s: %s", path, problem.text);
+    size_t k;
+    json_t *text;
+    assert_true(json_array_size(json_object_get(json, "prompt_texts")) > 0);
+    json_array_foreach(json_object_get(json, "prompt_texts"), k, text) {
+        golden_check_prompt(t, text, json_array_get(json_object_get(json, "prompt_ids"), k), path);
+    }
+    json_decref(json);
 }
 
 #endif
