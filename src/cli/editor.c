@@ -110,6 +110,8 @@ octavo_editor_result octavo_editor_read(octavo_editor *editor, const char *promp
     editor->is_interrupted = false;
     octavo_buffer_clear(line);
     octavo_buffer_puts(line, "");
+    /* Before the prompt shows, or what is typed at once would be echoed twice. */
+    el_set(editor->edit, EL_PREP_TERM, 1);
     const char *text = el_gets(editor->edit, &length);
     if (editor->is_interrupted) {
         octavo_interrupt_clear();

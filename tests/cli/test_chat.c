@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000, SCREEN_BYTES = 1 << 18 };
@@ -41,6 +42,11 @@ static terminal open_terminal(const char *const *argv) {
     setsid();
     int side = open(ptsname(t.fd), O_RDWR);
     if (side < 0 || ioctl(side, TIOCSCTTY, 0) < 0) _exit(126);
+    /* What is echoed is then the line editor's, never the terminal's own. */
+    struct termios modes;
+    if (tcgetattr(side, &modes) < 0) _exit(126);
+    modes.c_lflag &= (tcflag_t)~ECHO;
+    (void)tcsetattr(side, TCSANOW, &modes);
     dup2(side, STDIN_FILENO);
     dup2(side, STDOUT_FILENO);
     dup2(side, STDERR_FILENO);
@@ -52,27 +58,28 @@ static terminal open_terminal(const char *const *argv) {
     _exit(127);
 }
 
+/* Reads what there is now, or comes next. */
+static void look(terminal *t, const char *wanted) {
+    struct pollfd ready = {.fd = t->fd, .events = POLLIN};
+    ssize_t n = -1;
+    if (poll(&ready, 1, WAIT_MS) > 0)
+        n = read(t->fd, t->screen + t->n_seen, SCREEN_BYTES - 1 - t->n_seen);
+    if (n <= 0) {
+        kill(t->child, SIGKILL);
+        fail_msg("no '%s' came; the screen:\n%s", wanted, t->screen);
+    }
+    /* Zeros would hide what comes after them. */
+    for (ssize_t i = 0; i < n; i++)
+        if (t->screen[t->n_seen + (size_t)i] == '\0') t->screen[t->n_seen + (size_t)i] = '?';
+    t->n_seen += (size_t)n;
+}
+
 /* Reads until `text` has come after what was awaited before. */
 static void await(terminal *t, const char *text) {
-    for (;;) {
-        struct pollfd ready = {.fd = t->fd, .events = POLLIN};
-        char *found = strstr(t->screen + t->n_read, text);
-        if (found) {
-            t->n_read = (size_t)(found - t->screen) + strlen(text);
-            return;
-        }
-        ssize_t n = -1;
-        if (poll(&ready, 1, WAIT_MS) > 0)
-            n = read(t->fd, t->screen + t->n_seen, SCREEN_BYTES - 1 - t->n_seen);
-        if (n <= 0) {
-            kill(t->child, SIGKILL);
-            fail_msg("no '%s' came; the screen:\n%s", text, t->screen);
-        }
-        /* Zeros would hide what comes after them. */
-        for (ssize_t i = 0; i < n; i++)
-            if (t->screen[t->n_seen + (size_t)i] == '\0') t->screen[t->n_seen + (size_t)i] = '?';
-        t->n_seen += (size_t)n;
-    }
+    char *found;
+    while (!(found = strstr(t->screen + t->n_read, text)))
+        look(t, text);
+    t->n_read = (size_t)(found - t->screen) + strlen(text);
 }
 
 static void type(terminal *t, const char *text) {
@@ -120,13 +127,18 @@ static void test_turns(void **state) {
 
 static void test_interrupts(void **state) {
     (void)state;
-    terminal t = CHAT(TINY_LLAMA, "--raw", "--ignore-eos", "-n", "0", "--log-level", "info",
-                      "--threads", "1", "--isa", "scalar", "--temperature", "1");
+    /* Slow enough to be interrupted: 500 tokens by the plainest kernels. */
+    terminal t = CHAT(TINY_GEMMA3, "--raw", "--ignore-eos", "-n", "0", "--log-level", "info",
+                      "--threads", "1", "--isa", "scalar", "--precision", "exact");
     await(&t, "> ");
     type(&t, "go on\r");
     await(&t, "\n");
+    while (t.n_seen < t.n_read + 8)
+        look(&t, "an answer");
     type(&t, "\003"); /* stops the answer, not the chat */
-    await(&t, "tokens/s");
+    await(&t, "answer: ");
+    await(&t, " tokens");
+    assert_true(atoi(strstr(t.screen, "answer: ") + strlen("answer: ")) < 480);
     await(&t, "> ");
     type(&t, "half a line");
     await(&t, "half a line");
