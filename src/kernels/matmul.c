@@ -22,8 +22,14 @@ void octavo_matmul_kernels_init(octavo_matmul_kernels *kernels, octavo_cpu_flags
     (void)flags;
 }
 
-/* Rows whose activations are kept near the core while a panel is reused over them. */
-enum { ROW_BLOCK = 64 };
+/* Bytes of activations that stay in the second cache while all panels pass over them. */
+enum { ROW_BLOCK_BYTES = 192 * 1024 };
+
+/* How many rows that is, whole tiles. */
+static int64_t block_rows(size_t x_stride, int tile_rows) {
+    const int64_t n = x_stride > 0 ? (int64_t)(ROW_BLOCK_BYTES / x_stride) : tile_rows;
+    return n < tile_rows ? tile_rows : n / tile_rows * tile_rows;
+}
 
 typedef struct tile_out {
     float *out;
@@ -54,10 +60,11 @@ void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_arg
     const size_t panel_bytes = octavo_weight_panel_bytes(args->type, args->k);
     const int n_slices = args->slice_end - args->slice_begin;
     const int64_t part = OCTAVO_TILE_ROWS * OCTAVO_PANEL;
+    const int64_t row_block = block_rows(args->x_stride, tile_rows);
     _Alignas(64) float acc[OCTAVO_MAX_SLICES * OCTAVO_TILE_ROWS * OCTAVO_PANEL];
 
-    for (int64_t row0 = 0; row0 < args->n_rows; row0 += ROW_BLOCK) {
-        int64_t row1 = row0 + ROW_BLOCK < args->n_rows ? row0 + ROW_BLOCK : args->n_rows;
+    for (int64_t row0 = 0; row0 < args->n_rows; row0 += row_block) {
+        int64_t row1 = row0 + row_block < args->n_rows ? row0 + row_block : args->n_rows;
         for (int64_t p = panel_begin; p < panel_end; p++) {
             const uint8_t *panel = args->weight + (size_t)p * panel_bytes;
             int64_t left = args->n - p * OCTAVO_PANEL;

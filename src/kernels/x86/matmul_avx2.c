@@ -29,5 +29,5 @@ void octavo_matmul_kernels_avx2(octavo_matmul_kernels *kernels) {
         if (entries_q8[type]) kernels->dot_q8[type] = entries_q8[type];
     }
     kernels->tile_rows_f32 = 2 * F32_ROWS; /* quantised weights are unpacked once for both */
-    kernels->tile_rows_q8 = Q8_ROWS;
+    kernels->tile_rows_q8 = 2 * Q8_ROWS;   /* a slice stays in the first cache for both */
 }
