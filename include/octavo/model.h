@@ -34,7 +34,8 @@ typedef enum octavo_precision {
     OCTAVO_PRECISION_EXACT = 1, /* f32 activations and arithmetic everywhere */
 } octavo_precision;
 
-/* kv_dtype: f16 or bf16, whichever the processor does faster; f32 in exact precision. */
+/* kv_dtype: f16 or bf16, whichever the processor does faster (f16 where they are equal); f32 in
+ * exact precision. */
 #define OCTAVO_KV_DTYPE_AUTO (-1)
 
 typedef struct octavo_model_options {

@@ -62,11 +62,11 @@ static octavo_status check_options(const octavo_model_options *options, octavo_e
     }
 }
 
-static octavo_dtype choose_kv_dtype(const octavo_model *model,
-                                    const octavo_model_options *options) {
+/* f16 and bf16 cost the same here at every level (both are widened to f32), so auto takes the more
+ * precise. */
+static octavo_dtype choose_kv_dtype(const octavo_model_options *options) {
     if (options->kv_dtype != OCTAVO_KV_DTYPE_AUTO) return (octavo_dtype)options->kv_dtype;
-    if (options->precision == OCTAVO_PRECISION_EXACT) return OCTAVO_DTYPE_F32;
-    return model->cpu & OCTAVO_CPU_AVX512_BF16 ? OCTAVO_DTYPE_BF16 : OCTAVO_DTYPE_F16;
+    return options->precision == OCTAVO_PRECISION_EXACT ? OCTAVO_DTYPE_F32 : OCTAVO_DTYPE_F16;
 }
 
 static octavo_status choose_context(octavo_model *model, const octavo_model_options *options,
@@ -89,7 +89,7 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
         .page_size = options->page_size,
         .n_kv_heads = (int32_t)config->n_kv_heads,
         .head_dim = (int32_t)config->head_dim,
-        .dtype = choose_kv_dtype(model, options),
+        .dtype = choose_kv_dtype(options),
     };
     size_t page_bytes;
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
