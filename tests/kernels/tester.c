@@ -246,11 +246,13 @@ static bool is_level(const char *name) {
 int tester_main(int argc, char **argv, const tester_client *clients, int n_clients) {
     static tester state; /* too large for the stack */
     tester *t = &state;
+    *t = (tester){0};
     t->seed = (uint64_t)octavo_clock_ns() % 1000000007u;
     int stop = parse_options(t, argc, argv);
     if (stop) return stop - 1;
     if (t->isa && !is_level(t->isa)) return complain("no such level", t->isa);
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was running when something hangs */
     running = t;
     catch_faults();
     octavo_cpu_flags usable = usable_flags();

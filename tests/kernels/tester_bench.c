@@ -10,7 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH_NS = 40000, MEASURE_NS = 30000000 };
+enum {
+    MEASURE_NS = 30000000, /* for each number of the roofline */
+    BATCH_NS = 40000,      /* a batch takes at least that long */
+    BATCHES = 25,
+    ENOUGH_NS = 200000000, /* or fewer batches, once they have taken that long */
+};
 
 /* --- roofline --- */
 
@@ -117,8 +122,8 @@ static void report(tester *t) {
                 timing->label, ns, scalar_ns / ns, bytes * 1e9, ops * 1e9, share);
 }
 
-/* Batches grow until one takes BATCH_NS; then the best of TESTER_BATCHES counts: whatever disturbs
- * a run only ever makes it longer. */
+/* Batches grow until one takes BATCH_NS; from then on the best of them counts: whatever disturbs a
+ * run only ever makes it longer. */
 static bool next_batch(tester *t) {
     tester_timing *timing = &t->timing;
     int64_t now = octavo_clock_ns();
@@ -128,7 +133,8 @@ static bool next_batch(tester *t) {
             timing->batch *= 2;
         } else {
             timing->best_ns = fmin(timing->best_ns, (double)taken / (double)timing->batch);
-            if (++timing->n_batches == TESTER_BATCHES) {
+            timing->total_ns += taken;
+            if (++timing->n_batches == BATCHES || timing->total_ns > ENOUGH_NS) {
                 timing->is_running = false;
                 report(t);
                 return false;

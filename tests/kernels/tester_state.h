@@ -17,7 +17,6 @@ enum {
     TESTER_MAX_BENCHES = 1024,
     TESTER_NAME = 64,
     TESTER_MESSAGE = 512,
-    TESTER_BATCHES = 25,
 };
 
 typedef struct tester_block {
@@ -59,6 +58,7 @@ typedef struct tester_timing {
     int64_t left;       /* of the batch */
     int n_batches;      /* measured so far */
     int64_t started_ns; /* the batch */
+    int64_t total_ns;   /* of all measured batches */
     double best_ns;     /* of a call */
 } tester_timing;
 
