@@ -162,7 +162,7 @@ octavo_status octavo_attention_scratch_bytes(const octavo_attention_args *args, 
                            "ragged paged attention (n_threads): %d; it must be at least 1",
                            (int)n_threads);
     const octavo_attention_limits limits = limits_of(args, n_threads);
-    size_t plan_bytes;
+    size_t plan_bytes = 0;
     return scratch_bytes(&limits, &plan_bytes, bytes, error);
 }
 
@@ -205,7 +205,7 @@ octavo_status octavo_ragged_paged_attention(octavo_attention_context *context,
     octavo_status status = octavo_attention_check(args, error);
     if (status != OCTAVO_OK) return status;
     const octavo_attention_limits limits = limits_of(args, octavo_pool_threads(context->pool));
-    size_t plan_bytes, bytes;
+    size_t plan_bytes = 0, bytes = 0;
     status = scratch_bytes(&limits, &plan_bytes, &bytes, error);
     if (status == OCTAVO_OK) status = grow(context, bytes, error);
     if (status != OCTAVO_OK) return status;
