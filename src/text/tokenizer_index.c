@@ -30,7 +30,7 @@ static uint32_t text_hash(const char *text, size_t length) {
 bool octavo_token_index_init(octavo_token_index *index, octavo_arena *arena,
                              const octavo_token_texts *texts, size_t n) {
     size_t size = 16;
-    while (size < 2 * n)
+    while (size < n + n / 2)
         size *= 2;
     octavo_index_entry *entries = octavo_arena_alloc(arena, size * sizeof(*entries));
     if (entries == NULL) return false;

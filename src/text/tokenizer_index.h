@@ -27,7 +27,7 @@ typedef struct octavo_index_entry {
     int32_t id; /* -1: free */
 } octavo_index_entry;
 
-/* Immutable once filled. Open addressing, at most half full. */
+/* Immutable once filled. Open addressing, at most two thirds full. */
 typedef struct octavo_token_index {
     const octavo_token_texts *texts;
     octavo_index_entry *entries; /* [mask + 1] */
