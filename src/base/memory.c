@@ -48,13 +48,13 @@ void octavo_free(void *p) {
     free(p);
 }
 
-void *octavo_alloc_aligned(size_t bytes) {
+static void *alloc_aligned(size_t bytes, bool wants_huge) {
     size_t rounded;
     if (!octavo_size_add(bytes != 0 ? bytes : 1, OCTAVO_ALIGN - 1, &rounded)) return NULL;
     rounded -= rounded % OCTAVO_ALIGN;
     if (!is_possible(rounded)) return NULL;
 
-    bool huge = rounded >= HUGE_PAGE_BYTES;
+    bool huge = wants_huge && rounded >= HUGE_PAGE_BYTES;
     void *p = NULL;
     if (posix_memalign(&p, huge ? HUGE_PAGE_BYTES : OCTAVO_ALIGN, rounded) != 0) return NULL;
 #if defined(MADV_HUGEPAGE)
@@ -62,6 +62,14 @@ void *octavo_alloc_aligned(size_t bytes) {
     if (huge) (void)madvise(p, rounded - rounded % HUGE_PAGE_BYTES, MADV_HUGEPAGE);
 #endif
     return p;
+}
+
+void *octavo_alloc_aligned(size_t bytes) {
+    return alloc_aligned(bytes, true);
+}
+
+void *octavo_alloc_sparse(size_t bytes) {
+    return alloc_aligned(bytes, false);
 }
 
 void octavo_free_aligned(void *p) {

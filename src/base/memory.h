@@ -28,7 +28,9 @@ void octavo_free(void *p);
 /* OCTAVO_ALIGN-aligned, contents undefined. From 2 MiB on aligned to and advised as huge pages.
  * Freed by octavo_free_aligned only. */
 void *octavo_alloc_aligned(size_t bytes);
-void octavo_free_aligned(void *p);
+/* The same without huge pages: for what is large but touched little by little, in many places. */
+void *octavo_alloc_sparse(size_t bytes);
+void octavo_free_aligned(void *p); /* of either */
 
 /* *result = a op b, or false when it does not fit (then *result is untouched). */
 bool octavo_size_add(size_t a, size_t b, size_t *result);

@@ -68,7 +68,7 @@ octavo_status octavo_kv_cache_init(octavo_kv_cache *cache, const octavo_kv_shape
     sizes s;
     octavo_status status = measure(shape, &s, error);
     if (status != OCTAVO_OK) return status;
-    uint8_t *base = octavo_alloc_aligned(s.bytes);
+    uint8_t *base = octavo_alloc_sparse(s.bytes);
     if (base == NULL) return octavo_fail_memory(error, "cache", s.bytes);
     *cache = (octavo_kv_cache){.shape = *shape,
                                .slot_elements = (int64_t)s.slot_elements,

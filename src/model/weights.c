@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Binding and packing. A tensor's pages are given back to the system once it is packed, so a model
- * is never twice in memory for longer than a tensor.
+ * Binding and packing. The file's pages are given back to the system strip by strip as they are
+ * packed, so nothing is twice in memory for longer than a strip.
  */
 #include "model/weights.h"
 
@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,11 +42,15 @@ static bool packed_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
     return false;
 }
 
+/* Source bytes that are packed, by all threads, before their pages are given back. */
+enum { STRIP_BYTES = 8 << 20 };
+
 typedef struct pack_job {
     const octavo_weight *weight;
     uint8_t *to;
     const uint8_t *from;
     size_t row_bytes;
+    int64_t panel_begin, panel_end; /* of the strip */
 } pack_job;
 
 static void pack_thread(void *arg, int thread, int n_threads) {
@@ -55,9 +58,8 @@ static void pack_thread(void *arg, int thread, int n_threads) {
     const octavo_weight *weight = job->weight;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
     int64_t begin, end;
-    octavo_pool_share((weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL, 1, thread, n_threads, &begin,
-                      &end);
-    for (int64_t p = begin; p < end; p++) {
+    octavo_pool_share(job->panel_end - job->panel_begin, 1, thread, n_threads, &begin, &end);
+    for (int64_t p = job->panel_begin + begin; p < job->panel_begin + end; p++) {
         int64_t left = weight->n - p * OCTAVO_PANEL;
         octavo_weight_pack(weight->type, job->to + (size_t)p * panel_bytes,
                            job->from + (size_t)p * OCTAVO_PANEL * job->row_bytes, job->row_bytes,
@@ -91,6 +93,26 @@ static octavo_status report(loader *load, const octavo_gguf_tensor *tensor) {
     return OCTAVO_OK;
 }
 
+static void pack_strips(loader *load, const octavo_weight *weight, uint8_t *to,
+                        const octavo_gguf_tensor *tensor) {
+    const int64_t n_panels = (weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
+    pack_job job = {.weight = weight,
+                    .to = to,
+                    .from = tensor->data,
+                    .row_bytes = tensor->bytes / (size_t)weight->n};
+    const size_t panel_bytes = job.row_bytes * OCTAVO_PANEL;
+    const int64_t strip = panel_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / panel_bytes) : 1;
+    octavo_gguf_will_need(load->gguf, tensor);
+    for (int64_t p = 0; p < n_panels; p += strip) {
+        job.panel_begin = p;
+        job.panel_end = p + strip < n_panels ? p + strip : n_panels;
+        octavo_pool_run(load->options->pool, pack_thread, &job);
+        size_t begin = (size_t)p * panel_bytes, end = (size_t)job.panel_end * panel_bytes;
+        octavo_gguf_drop(load->gguf, tensor, begin,
+                         (end < tensor->bytes ? end : tensor->bytes) - begin);
+    }
+}
+
 static octavo_status pack_matrix(loader *load, octavo_weight *weight,
                                  const octavo_gguf_tensor *tensor) {
     size_t bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
@@ -103,14 +125,8 @@ static octavo_status pack_matrix(loader *load, octavo_weight *weight,
         octavo_free_aligned(data);
         return status;
     }
-    octavo_gguf_will_need(load->gguf, tensor);
-    pack_job job = {.weight = weight,
-                    .to = data,
-                    .from = tensor->data,
-                    .row_bytes = tensor->bytes / (size_t)weight->n};
-    octavo_pool_run(load->options->pool, pack_thread, &job);
-    octavo_gguf_drop(load->gguf, tensor);
     weight->data = data;
+    pack_strips(load, weight, data, tensor);
     return report(load, tensor);
 }
 

@@ -107,7 +107,7 @@ static inline void gguf_walk_tensor(const octavo_gguf *gguf, size_t index, size_
     volatile uint8_t byte = tensor->data[0];
     byte = tensor->data[tensor->bytes - 1];
     (void)byte;
-    octavo_gguf_drop(gguf, tensor);
+    octavo_gguf_drop(gguf, tensor, 0, tensor->bytes);
 }
 
 /* For a file of one part of `size` bytes. */

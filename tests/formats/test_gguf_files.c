@@ -88,7 +88,7 @@ static void test_one_file(void **unused) {
     const octavo_gguf_tensor *tensor = octavo_gguf_tensor_at(gguf, 0);
     octavo_gguf_will_need(gguf, tensor);
     assert_memory_equal(tensor->data, values, sizeof(values));
-    octavo_gguf_drop(gguf, tensor);
+    octavo_gguf_drop(gguf, tensor, 0, tensor->bytes);
     assert_memory_equal(tensor->data, values, sizeof(values)); /* back when touched */
     octavo_gguf_close(&gguf);
 }
@@ -161,7 +161,7 @@ static void test_split(void **unused) {
         assert_int_equal(octavo_gguf_tensor_find(gguf, text), part);
         assert_int_equal(tensor->part, part);
         assert_memory_equal(tensor->data, &value, sizeof(value));
-        octavo_gguf_drop(gguf, tensor);
+        octavo_gguf_drop(gguf, tensor, 0, tensor->bytes);
     }
     assert_int_equal(octavo_gguf_tensor_at(gguf, N_PARTS)->part, N_PARTS - 1);
     octavo_gguf_close(&gguf);
