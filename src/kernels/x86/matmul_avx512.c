@@ -9,9 +9,10 @@
 
 enum { F32_ROWS = 8, Q8_ROWS = 6 };
 
+/* Up to 12 accumulators; Q5_0 and Q6_K need two for a row and vector. */
 static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
-    (void)type, (void)rows;
-    return 2;
+    const bool is_double = type == OCTAVO_WEIGHT_Q5_0 || type == OCTAVO_WEIGHT_Q6_K;
+    return is_double && rows > 3 ? 1 : 2;
 }
 
 #include "kernels/x86/matmul_f32_tmpl.h"

@@ -10,9 +10,25 @@
 
 enum { Q8_ROWS = 6 };
 
+/* Up to 12 accumulators; Q6_K needs two for a row and vector, and registers for its high bits. */
 static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
-    (void)type, (void)rows;
-    return 2;
+    return type == OCTAVO_WEIGHT_Q6_K && rows > 3 ? 1 : 2;
+}
+
+/* Group g and group g + 4, the two nibbles of a byte. */
+static OCTAVO_ALWAYS_INLINE void add_groups(octavo_weight_type type, int rows, int vectors,
+                                            vi *lower, vi *upper, const uint8_t *codes, int o,
+                                            const octavo_q8_block *const *x, int64_t b, int g) {
+    for (int v = 0; v < vectors; v++) {
+        const vi w0 = load_codes(type, codes, o + v * LANES, g);
+        const vi w1 = load_codes(type, codes, o + v * LANES, g + 4);
+        for (int r = 0; r < rows; r++) {
+            const int8_t *q = x[r][b].q + 4 * g;
+            vi *to0 = &lower[r * vectors + v], *to1 = &upper[r * vectors + v];
+            *to0 = _mm512_dpbusd_epi32(*to0, w0, vi_set_word(q));
+            *to1 = _mm512_dpbusd_epi32(*to1, w1, vi_set_word(q + 16));
+        }
+    }
 }
 
 /* See matmul_q8_tmpl.h. */
@@ -20,21 +36,17 @@ static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, i
                                             vi *sums, const uint8_t *codes, int o,
                                             const octavo_q8_block *const *x, int64_t b) {
     const int n = rows * vectors;
-    for (int half = 0; half < (type == OCTAVO_WEIGHT_Q6_K ? 2 : 1); half++)
+    vi *upper = type == OCTAVO_WEIGHT_Q6_K ? sums + n : sums;
+    for (int i = 0; i < n; i++)
+        sums[i] = code_offset(type) ? offset_sum(type, x[i / vectors] + b, 0) : vi_zero();
+    if (type == OCTAVO_WEIGHT_Q6_K)
         for (int i = 0; i < n; i++)
-            sums[half * n + i] =
-                code_offset(type) ? offset_sum(type, x[i / vectors] + b, half) : vi_zero();
-    for (int i = 0; i < 8; i++) {
-        const int g = i % 2 * 4 + i / 2; /* both nibbles of a byte one after the other */
-        vi *to = sums + (type == OCTAVO_WEIGHT_Q6_K && g >= 4 ? n : 0);
-        for (int v = 0; v < vectors; v++) {
-            const vi w = load_codes(type, codes, o + v * LANES, g);
-            for (int r = 0; r < rows; r++) {
-                vi *sum = &to[r * vectors + v];
-                *sum = _mm512_dpbusd_epi32(*sum, w, vi_set_word(x[r][b].q + 4 * g));
-            }
-        }
-    }
+            upper[i] = offset_sum(type, x[i / vectors] + b, 1);
+    /* spelled out: shifts need literals, and a loop may stay one */
+    add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 0);
+    add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 1);
+    add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 2);
+    add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 3);
 }
 
 #include "kernels/x86/matmul_q8_tmpl.h"

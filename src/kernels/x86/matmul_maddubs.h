@@ -29,15 +29,18 @@ static OCTAVO_ALWAYS_INLINE void block_sums_of_bytes(int rows, int vectors, vi *
     }
 }
 
-/* pairs += group g. */
-static OCTAVO_ALWAYS_INLINE void add_group(octavo_weight_type type, int rows, int vectors,
-                                           vi *pairs, const uint8_t *codes, int o,
-                                           const octavo_q8_block *const *x, int64_t b, int g) {
+/* Group g to lower, group g + 4 to upper: the two nibbles of a byte, which is loaded once. */
+static OCTAVO_ALWAYS_INLINE void add_groups(octavo_weight_type type, int rows, int vectors,
+                                            vi *lower, vi *upper, const uint8_t *codes, int o,
+                                            const octavo_q8_block *const *x, int64_t b, int g) {
     for (int v = 0; v < vectors; v++) {
-        const vi w = load_codes(type, codes, o + v * LANES, g);
+        const vi w0 = load_codes(type, codes, o + v * LANES, g);
+        const vi w1 = load_codes(type, codes, o + v * LANES, g + 4);
         for (int r = 0; r < rows; r++) {
-            vi *sum = &pairs[r * vectors + v];
-            *sum = vi_add16(*sum, vi_maddubs(w, vi_set_word(x[r][b].q + 4 * g)));
+            const int8_t *q = x[r][b].q + 4 * g;
+            vi *to0 = &lower[r * vectors + v], *to1 = &upper[r * vectors + v];
+            *to0 = vi_add16(*to0, vi_maddubs(w0, vi_set_word(q)));
+            *to1 = vi_add16(*to1, vi_maddubs(w1, vi_set_word(q + 16)));
         }
     }
 }
@@ -69,7 +72,7 @@ static OCTAVO_ALWAYS_INLINE void add_groups_of_6_bits(int rows, int vectors, vi 
     }
 }
 
-/* The two nibbles of a byte come one after the other, so that it is loaded once. */
+/* See matmul_q8_tmpl.h. */
 static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, int vectors,
                                             vi *sums, const uint8_t *codes, int o,
                                             const octavo_q8_block *const *x, int64_t b) {
@@ -84,20 +87,21 @@ static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, i
             sums[half * n + i] =
                 code_offset(type) ? offset_sum(type, x[i / vectors] + b, half) : vi_zero();
     if (is_q6_k) {
-        for (int g = 0; g < 4; g += 2) {
-            add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, g);
-            add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, g + 4);
-        }
+        add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, 0);
+        add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, 4);
+        add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, 2);
+        add_groups_of_6_bits(rows, vectors, sums, codes, o, x, b, 6);
         return;
     }
 
     vi pairs[2 * OCTAVO_TILE_ROWS * 4];
     vi *upper = is_q5_0 ? pairs + n : pairs; /* of inputs 16-31 */
     clear(pairs, is_q5_0 ? 2 * n : n);
-    for (int g = 0; g < 4; g++) {
-        add_group(type, rows, vectors, pairs, codes, o, x, b, g);
-        add_group(type, rows, vectors, upper, codes, o, x, b, g + 4);
-    }
+    /* spelled out: shifts need literals, and a loop may stay one */
+    add_groups(type, rows, vectors, pairs, upper, codes, o, x, b, 0);
+    add_groups(type, rows, vectors, pairs, upper, codes, o, x, b, 1);
+    add_groups(type, rows, vectors, pairs, upper, codes, o, x, b, 2);
+    add_groups(type, rows, vectors, pairs, upper, codes, o, x, b, 3);
     widen(sums, pairs, n);
     if (is_q5_0) widen(sums, upper, n);
 }
