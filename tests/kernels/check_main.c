@@ -12,11 +12,8 @@ void check_vector(tester *t);
 void check_weight(tester *t);
 
 static const tester_client clients[] = {
-    {"machine", check_machine},
-    {"vector", check_vector},
-    {"weight", check_weight},
-    {"matmul", check_matmul},
-    {"attention", check_attention},
+    {"machine", check_machine}, {"vector", check_vector},       {"weight", check_weight},
+    {"matmul", check_matmul},   {"attention", check_attention},
 };
 
 int main(int argc, char **argv) {
