@@ -8,7 +8,8 @@
  *   exp(x) = 2^n (1 + r + r^2 (C0 + C1 r + C2 r^2 + C3 r^3))   minimax, 2^-23.1 relative
  * n comes from adding OCTAVO_ROUND_MAGIC, and is then the low bits of the sum. ln 2 is split so
  * that n LN2_HIGH is exact. The factor 2^n is an addition to the exponent's bits, and the two
- * limits keep the result in the normal range. Checked over every float: 2^-22.4 relative at worst.
+ * limits keep the result in the normal range. 2^-22.4 relative at worst over every third bit
+ * pattern.
  */
 #ifndef OCTAVO_KERNELS_SCALAR_VECTOR_SCALAR_H
 #define OCTAVO_KERNELS_SCALAR_VECTOR_SCALAR_H
