@@ -141,21 +141,36 @@ static octavo_status read_common(const octavo_gguf *gguf, octavo_model_config *c
     return read_vocab(gguf, config, error);
 }
 
-octavo_status octavo_family_rope(const octavo_gguf *gguf, octavo_model_config *config, int index,
-                                 float base, bool is_scaled, octavo_error *error) {
-    octavo_rope_config *rope = &config->ropes[index];
-    *rope = (octavo_rope_config){.base = base, .linear_factor = 1.0f, .use_factors = is_scaled};
-    if (index >= config->n_ropes) config->n_ropes = index + 1;
-    if (!(base > 0.0f) || !isfinite(base))
+/* A positive number under ARCHITECTURE.suffix. */
+static octavo_status read_positive(const octavo_gguf *gguf, const octavo_model_config *config,
+                                   const char *suffix, float fallback, float *value,
+                                   octavo_error *error) {
+    char key[96];
+    float read;
+    octavo_family_key(config, suffix, key, sizeof key);
+    octavo_status status = octavo_gguf_get_f32_or(gguf, key, fallback, &read, error);
+    if (status) return status;
+    if (!(read > 0.0f) || !isfinite(read))
         return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "rope base (%s): not a positive number; the file is damaged",
+                           "metadata \"%s\" (%s): not a positive number; the file is damaged", key,
                            octavo_gguf_part_path(gguf, 0));
-    if (!is_scaled) return OCTAVO_OK;
+    *value = read;
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_rope(const octavo_gguf *gguf, octavo_model_config *config, int index,
+                                 const char *base_key, float fallback, bool is_scaled,
+                                 octavo_error *error) {
+    octavo_rope_config *rope = &config->ropes[index];
+    *rope = (octavo_rope_config){.linear_factor = 1.0f, .use_factors = is_scaled};
+    if (index >= config->n_ropes) config->n_ropes = index + 1;
+    octavo_status status = read_positive(gguf, config, base_key, fallback, &rope->base, error);
+    if (status || !is_scaled) return status;
 
     char key[96];
     octavo_gguf_string kind;
     octavo_family_key(config, "rope.scaling.type", key, sizeof key);
-    octavo_status status = octavo_gguf_get_string_or(gguf, key, "none", &kind, error);
+    status = octavo_gguf_get_string_or(gguf, key, "none", &kind, error);
     if (status) return status;
     if (kind.size == 4 && memcmp(kind.data, "none", 4) == 0) return OCTAVO_OK;
     if (kind.size != 6 || memcmp(kind.data, "linear", 6) != 0)
@@ -163,14 +178,7 @@ octavo_status octavo_family_rope(const octavo_gguf *gguf, octavo_model_config *c
                            "rope scaling \"%.*s\" (%s): not in this version; linear is",
                            (int)(kind.size < 32 ? kind.size : 32), kind.data,
                            octavo_gguf_part_path(gguf, 0));
-    octavo_family_key(config, "rope.scaling.factor", key, sizeof key);
-    status = octavo_gguf_get_f32_or(gguf, key, 1.0f, &rope->linear_factor, error);
-    if (status) return status;
-    if (!(rope->linear_factor > 0.0f) || !isfinite(rope->linear_factor))
-        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "metadata \"%s\" (%s): not a positive number; the file is damaged", key,
-                           octavo_gguf_part_path(gguf, 0));
-    return OCTAVO_OK;
+    return read_positive(gguf, config, "rope.scaling.factor", 1.0f, &rope->linear_factor, error);
 }
 
 /* rope_freqs.weight: one divisor for each pair, or NULL where the file has none. */

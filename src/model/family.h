@@ -33,11 +33,12 @@ OCTAVO_MUST_CHECK octavo_status octavo_family_find(const octavo_gguf *gguf,
 const char *octavo_family_key(const octavo_model_config *config, const char *suffix, char *key,
                               size_t size);
 
-/* Sets ropes[index] from a base and, with `is_scaled`, the file's rope.scaling entries (none and
- * linear; any other kind is refused). */
+/* Sets ropes[index] from the base under ARCHITECTURE.key (`fallback` without one) and, with
+ * `is_scaled`, the file's rope.scaling entries: none and linear; any other kind is refused. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_rope(const octavo_gguf *gguf,
                                                    octavo_model_config *config, int index,
-                                                   float base, bool is_scaled, octavo_error *error);
+                                                   const char *key, float fallback, bool is_scaled,
+                                                   octavo_error *error);
 
 /* The whole configuration: common numbers, then the family's. On failure *config is empty. */
 OCTAVO_MUST_CHECK octavo_status octavo_config_load(octavo_model_config *config,

@@ -13,20 +13,16 @@ enum { GLOBAL, LOCAL };
 
 octavo_status octavo_family_gemma3(const octavo_gguf *gguf, octavo_model_config *config,
                                    octavo_error *error) {
-    char base_key[96], local_key[96], window_key[96], pattern_key[96];
-    float base, local_base;
+    char window_key[96], pattern_key[96];
     uint32_t window, pattern;
     octavo_status status;
-    octavo_family_key(config, "rope.freq_base", base_key, sizeof base_key);
-    octavo_family_key(config, "rope.freq_base_swa", local_key, sizeof local_key);
     octavo_family_key(config, "attention.sliding_window", window_key, sizeof window_key);
     octavo_family_key(config, "attention.sliding_window_pattern", pattern_key, sizeof pattern_key);
-    if ((status = octavo_gguf_get_f32_or(gguf, base_key, 1000000.0f, &base, error)) ||
-        (status = octavo_gguf_get_f32_or(gguf, local_key, 10000.0f, &local_base, error)) ||
-        (status = octavo_gguf_get_u32(gguf, window_key, &window, error)) ||
+    if ((status = octavo_gguf_get_u32(gguf, window_key, &window, error)) ||
         (status = octavo_gguf_get_u32_or(gguf, pattern_key, 6, &pattern, error)) ||
-        (status = octavo_family_rope(gguf, config, GLOBAL, base, true, error)) ||
-        (status = octavo_family_rope(gguf, config, LOCAL, local_base, false, error)))
+        (status = octavo_family_rope(gguf, config, GLOBAL, "rope.freq_base", 1e6f, true, error)) ||
+        (status =
+             octavo_family_rope(gguf, config, LOCAL, "rope.freq_base_swa", 1e4f, false, error)))
         return status;
 
     for (int i = 0; i < config->n_layers; i++) {

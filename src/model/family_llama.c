@@ -8,12 +8,7 @@
 
 octavo_status octavo_family_llama(const octavo_gguf *gguf, octavo_model_config *config,
                                   octavo_error *error) {
-    char key[96];
-    float base;
-    octavo_family_key(config, "rope.freq_base", key, sizeof key);
-    octavo_status status = octavo_gguf_get_f32_or(gguf, key, 10000.0f, &base, error);
-    if (status) return status;
     config->activation = OCTAVO_ACTIVATION_SILU;
     config->pairing = OCTAVO_ROPE_PAIRWISE;
-    return octavo_family_rope(gguf, config, 0, base, true, error);
+    return octavo_family_rope(gguf, config, 0, "rope.freq_base", 10000.0f, true, error);
 }
