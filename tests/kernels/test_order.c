@@ -9,8 +9,10 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernels/matmul.h"
+#include "kernels/vector.h"
 #include "weight_samples.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -240,12 +242,66 @@ static void test_matmul_order(void **state) {
     }
 }
 
+/* --- norm --- */
+
+/* A norm over 2, 4 and 8 ranks: each holds its slices of the row alone, at an address of its own,
+ * and sends the sum of their subtree; the row's parts are then scaled where they lie. */
+static void check_norm_order(const octavo_vector_kernels *kernels, int64_t d, int64_t unit) {
+    enum { WIDEST = 4864, PAD = 3 };
+    static float x[WIDEST], weight[WIDEST], want[WIDEST], shard[WIDEST + PAD], got[WIDEST];
+    const octavo_slices slices = octavo_slices_make(d, unit);
+    const float eps = 1e-6f;
+    uint64_t random = 17;
+    for (int64_t i = 0; i < d; i++) {
+        x[i] = sample_uniform(&random) * 30.0f;
+        weight[i] = sample_uniform(&random);
+    }
+    octavo_rms_norm(kernels, want, x, weight, &slices, eps);
+    for (int n_ranks = 1; n_ranks <= slices.n; n_ranks *= 2) {
+        const int each = slices.n / n_ranks;
+        float sums[OCTAVO_MAX_SLICES];
+        for (int r = 0; r < n_ranks; r++) {
+            const int64_t *cut = slices.cut + r * each;
+            float parts[OCTAVO_MAX_SLICES];
+            memcpy(shard + PAD, x + cut[0], (size_t)(cut[each] - cut[0]) * sizeof *x);
+            for (int i = 0; i < each; i++)
+                parts[i] = kernels->sum_squares(shard + PAD, cut[i] - cut[0], cut[i + 1] - cut[0]);
+            octavo_tree_add(parts, each, 1, 1);
+            sums[r] = parts[0];
+        }
+        octavo_tree_add(sums, n_ranks, 1, 1);
+        const float scale = 1.0f / sqrtf(sums[0] / (float)d + eps);
+        for (int r = 0; r < n_ranks; r++) {
+            const int64_t begin = slices.cut[r * each], end = slices.cut[(r + 1) * each];
+            kernels->scale_mul(got + begin, x + begin, scale, weight + begin, end - begin);
+        }
+        assert_memory_equal(got, want, (size_t)d * sizeof *want);
+    }
+}
+
+static void test_norm_order(void **state) {
+    static const int64_t widths[] = {64, 300, 576, 640, 896, 2048, 4864};
+    size_t n_levels;
+    const octavo_cpu_level *levels = octavo_cpu_levels(&n_levels);
+    const octavo_cpu_flags here = octavo_cpu_detect();
+    (void)state;
+    assert_int_equal(octavo_slices_make(2048, 256).n, 8);
+    for (size_t i = 0; i < n_levels; i++) {
+        octavo_vector_kernels kernels;
+        if ((levels[i].flags & here) != levels[i].flags) continue;
+        octavo_vector_kernels_init(&kernels, levels[i].flags);
+        for (size_t j = 0; j < OCTAVO_COUNT(widths); j++) {
+            check_norm_order(&kernels, widths[j], 1);
+            check_norm_order(&kernels, widths[j], 32);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_matmul_order),
+        cmocka_unit_test(test_slices),     cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_tree),       cmocka_unit_test(test_matmul_order),
+        cmocka_unit_test(test_norm_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
