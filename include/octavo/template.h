@@ -60,15 +60,16 @@ OCTAVO_API void octavo_template_destroy(octavo_template **tmpl);
 /* Renders with the variables of one JSON object (`messages`, `tools`, `add_generation_prompt`,
  * `bos_token`, ...; the order of keys is kept). `tools` and `documents` are none when absent, every
  * other absent name is undefined. `options` may be NULL. On success *text is a terminated string
- * that the caller gives to octavo_text_free; on failure it is untouched.
+ * that the caller gives to octavo_text_free, and *length its bytes without the terminator: a text
+ * may hold zero bytes. `length` may be NULL. On failure both are untouched.
  * OCTAVO_ERROR_INVALID: the template itself refused by raise_exception(): see
  * octavo_template_raised. OCTAVO_ERROR_FORMAT: the variables are not a JSON object (then
  * error->offset is the byte), or template and variables do not fit, such as an attribute of
  * something undefined. OCTAVO_ERROR_LIMIT: see above. OCTAVO_ERROR_MEMORY.
  * Any thread: a template never changes, so several threads may render one at the same time. */
-OCTAVO_API OCTAVO_MUST_CHECK octavo_status
-octavo_template_render(const octavo_template *tmpl, const char *variables_json,
-                       const octavo_template_options *options, char **text, octavo_error *error);
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_template_render(
+    const octavo_template *tmpl, const char *variables_json, const octavo_template_options *options,
+    char **text, size_t *length, octavo_error *error);
 
 /* The text that the template gave to raise_exception(), cut where the error's message ends, or NULL
  * when `error` tells of anything else. A view into *error. Any thread. */

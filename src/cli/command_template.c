@@ -12,6 +12,7 @@
 #include "octavo/template.h"
 #include "octavo/tokenizer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,8 @@ static bool parse_time(const char *text, octavo_template_time *time) {
     if (t.year < 1 || t.month < 1 || t.month > 12 || t.day < 1 || t.day > days[t.month - 1] ||
         t.hour < 0 || t.hour > 23 || t.minute < 0 || t.minute > 59 || t.second < 0 || t.second > 60)
         return false;
+    bool is_leap = (t.year % 4 == 0 && t.year % 100 != 0) || t.year % 400 == 0;
+    if (t.month == 2 && t.day == 29 && !is_leap) return false;
     *time = t;
     return true;
 }
@@ -111,14 +114,20 @@ static const char *add_tokens(const renderer *r, const char *line, octavo_buffer
     return joined->data;
 }
 
-/* Writes the prompt, or what went wrong, as one line; *has_failed tells which. */
+/* Writes the prompt, or what went wrong, as one line; *has_failed tells which. `variables` is NULL
+ * where the line is no text. */
 static octavo_status render_line(const renderer *r, const char *variables, octavo_buffer *out,
                                  bool *has_failed, octavo_error *error) {
     octavo_error why;
     char *text = NULL;
+    size_t length = 0;
     const octavo_template_options options = {.size = sizeof options,
                                              .now = r->has_now ? &r->now : NULL};
-    octavo_status status = octavo_template_render(r->tmpl, variables, &options, &text, &why);
+    octavo_status status =
+        variables
+            ? octavo_template_render(r->tmpl, variables, &options, &text, &length, &why)
+            : octavo_fail(&why, OCTAVO_ERROR_FORMAT,
+                          "template variables: a zero byte in the line; give one JSON object");
     octavo_buffer_clear(out);
     if (status) {
         const char *raised = octavo_template_raised(&why);
@@ -128,14 +137,15 @@ static octavo_status render_line(const renderer *r, const char *variables, octav
         octavo_buffer_puts(out, "}");
         *has_failed = true;
     } else {
-        octavo_buffer_json_string(out, text, strlen(text));
+        octavo_buffer_json_string(out, text, length);
     }
     octavo_text_free(text);
     octavo_buffer_putc(out, '\n');
     if (out->failed) return octavo_fail_memory(error, "line", out->size);
     fwrite(out->data, 1, out->size, stdout);
     if (fflush(stdout) != 0)
-        return octavo_fail(error, OCTAVO_ERROR_IO, "standard output: cannot be written");
+        return octavo_fail(error, OCTAVO_ERROR_IO, "standard output: cannot be written: %s",
+                           strerror(errno));
     return OCTAVO_OK;
 }
 
@@ -145,7 +155,8 @@ static octavo_status render_lines(const renderer *r, bool *has_failed, octavo_er
     for (;;) {
         bool has_line;
         if ((status = octavo_input_line(stdin, &line, &has_line, error)) || !has_line) break;
-        const char *variables = add_tokens(r, line.data, &joined);
+        const char *variables =
+            strlen(line.data) == line.size ? add_tokens(r, line.data, &joined) : NULL;
         if (joined.failed) status = octavo_fail_memory(error, "line", line.size);
         if (status || (status = render_line(r, variables, &out, has_failed, error))) break;
     }

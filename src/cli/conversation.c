@@ -155,11 +155,13 @@ static octavo_status render(const octavo_conversation *c, octavo_buffer *prompt,
                             octavo_error *error) {
     octavo_buffer variables = {0};
     char *text = NULL;
+    size_t length = 0;
     put_variables(&variables, c);
     octavo_status status =
-        variables.failed ? octavo_fail_memory(error, "conversation", variables.size)
-                         : octavo_template_render(c->tmpl, variables.data, NULL, &text, error);
-    if (status == OCTAVO_OK) octavo_buffer_puts(prompt, text);
+        variables.failed
+            ? octavo_fail_memory(error, "conversation", variables.size)
+            : octavo_template_render(c->tmpl, variables.data, NULL, &text, &length, error);
+    if (status == OCTAVO_OK) octavo_buffer_append(prompt, text, length);
     octavo_text_free(text);
     octavo_buffer_deinit(&variables);
     return status;

@@ -161,19 +161,22 @@ static void prepare(octavo_tpl_run *run, const char *variables_json,
 
 octavo_status octavo_template_render(const octavo_template *tmpl, const char *variables_json,
                                      const octavo_template_options *options, char **text,
-                                     octavo_error *error) {
+                                     size_t *length, octavo_error *error) {
     octavo_assert(tmpl != NULL && variables_json != NULL && text != NULL);
     octavo_tpl_run run = {.tmpl = tmpl, .error = error};
     prepare(&run, variables_json, options);
     if (!octavo_tpl_failed(&run)) octavo_tpl_exec_template(&run);
     if (!octavo_tpl_failed(&run)) {
+        const size_t size = run.out.size;
         octavo_buffer_append(&run.out, "", 0); /* an empty text is a text too */
         char *result = octavo_buffer_take(&run.out);
         if (result == NULL) result = octavo_strdup("");
-        if (result != NULL)
-            *text = result;
-        else
+        if (result == NULL) {
             octavo_tpl_fail_memory(&run, 1);
+        } else {
+            *text = result;
+            if (length != NULL) *length = size;
+        }
     }
     octavo_buffer_deinit(&run.out);
     octavo_arena_deinit(&run.arena);

@@ -28,14 +28,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     octavo_template *tmpl = NULL;
     octavo_error error = {0};
     char *first = NULL, *second = NULL;
+    size_t n_first = 0, n_second = 0;
     if (octavo_template_create((const char *)data, size, &tmpl, &error) != OCTAVO_OK) {
         if (error.offset > (int64_t)size || error.message[0] == '\0') abort();
         return 0;
     }
-    octavo_status a = octavo_template_render(tmpl, variables, &at_noon, &first, &error);
-    octavo_status b = octavo_template_render(tmpl, variables, &at_noon, &second, NULL);
+    octavo_status a = octavo_template_render(tmpl, variables, &at_noon, &first, &n_first, &error);
+    octavo_status b = octavo_template_render(tmpl, variables, &at_noon, &second, &n_second, NULL);
     if (a != b || (first == NULL) != (a != OCTAVO_OK)) abort();
-    if (first != NULL && strcmp(first, second) != 0) abort();
+    if (first != NULL && (n_first != n_second || memcmp(first, second, n_first) != 0)) abort();
     octavo_text_free(first);
     octavo_text_free(second);
     octavo_template_destroy(&tmpl);

@@ -29,7 +29,7 @@ static octavo_status render(const char *source, size_t size, const char *variabl
     octavo_status status = octavo_template_create(source, size, &tmpl, error);
     *parsed = status == OCTAVO_OK;
     if (status == OCTAVO_OK)
-        status = octavo_template_render(tmpl, variables, &at_noon, text, error);
+        status = octavo_template_render(tmpl, variables, &at_noon, text, NULL, error);
     octavo_template_destroy(&tmpl);
     assert_null(tmpl);
     return status;
@@ -87,6 +87,23 @@ static void test_cases(void **state) {
     }
     json_decref(cases);
     assert_int_equal(failures, 0);
+}
+
+/* A text is whole however many zero bytes it holds. */
+static void test_zero_bytes(void **state) {
+    (void)state;
+    static const char source[] = "a\0b{{ m }}c";
+    octavo_template *tmpl = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    assert_int_equal(octavo_template_create(source, sizeof source - 1, &tmpl, NULL), OCTAVO_OK);
+    assert_int_equal(
+        octavo_template_render(tmpl, "{\"m\": \"x\\u0000y\"}", NULL, &text, &length, NULL),
+        OCTAVO_OK);
+    assert_int_equal(length, 7);
+    assert_memory_equal(text, "a\0bx\0yc", 8);
+    octavo_text_free(text);
+    octavo_template_destroy(&tmpl);
 }
 
 /* --- errors --- */
@@ -285,15 +302,15 @@ static void test_clock(void **state) {
     octavo_error error = {0};
     char *text = NULL;
     assert_int_equal(octavo_template_create(source, sizeof source - 1, &tmpl, &error), OCTAVO_OK);
-    assert_int_equal(octavo_template_render(tmpl, "{}", NULL, &text, &error), OCTAVO_OK);
+    assert_int_equal(octavo_template_render(tmpl, "{}", NULL, &text, NULL, &error), OCTAVO_OK);
     assert_string_equal(text, "True");
     octavo_text_free(text);
     const octavo_template_time leap = {2024, 2, 30, 0, 0, 0}, month = {2024, 13, 1, 0, 0, 0};
     octavo_template_options options = {sizeof options, &month};
-    assert_int_equal(octavo_template_render(tmpl, "{}", &options, &text, &error),
+    assert_int_equal(octavo_template_render(tmpl, "{}", &options, &text, NULL, &error),
                      OCTAVO_ERROR_FORMAT);
     options.now = &leap;
-    assert_int_equal(octavo_template_render(tmpl, "{}", &options, &text, &error),
+    assert_int_equal(octavo_template_render(tmpl, "{}", &options, &text, NULL, &error),
                      OCTAVO_ERROR_FORMAT);
     octavo_template_destroy(&tmpl);
     octavo_template_destroy(&tmpl);
@@ -303,7 +320,8 @@ static void *render_many(void *argument) {
     const octavo_template *tmpl = argument;
     for (int i = 0; i < 50; i++) {
         char *text = NULL;
-        if (octavo_template_render(tmpl, "{\"xs\": [1, 2, 3]}", NULL, &text, NULL) != OCTAVO_OK)
+        if (octavo_template_render(tmpl, "{\"xs\": [1, 2, 3]}", NULL, &text, NULL, NULL) !=
+            OCTAVO_OK)
             return NULL;
         bool same = strcmp(text, "[1][2][3]6") == 0;
         octavo_text_free(text);
@@ -334,6 +352,7 @@ static void test_threads_share_a_template(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_error_positions),
         cmocka_unit_test(test_raise),
         cmocka_unit_test(test_bad_variables),

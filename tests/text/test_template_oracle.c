@@ -58,7 +58,7 @@ static octavo_status render(const char *folder, json_t *line, char **text, octav
     octavo_status status = octavo_template_create(source.data, source.size, &tmpl, error);
     assert_int_equal(status, OCTAVO_OK);
     char *variables = variables_of(line);
-    status = octavo_template_render(tmpl, variables, &at_noon, text, error);
+    status = octavo_template_render(tmpl, variables, &at_noon, text, NULL, error);
     free(variables);
     octavo_template_destroy(&tmpl);
     octavo_buffer_deinit(&source);
