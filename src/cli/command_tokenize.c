@@ -9,7 +9,9 @@
 #include "cli/input.h"
 #include "cli/report.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct tokenize_options {
     bool is_decode, is_text, has_no_bos, has_no_special, is_json;
@@ -90,7 +92,8 @@ static octavo_status write_line(octavo_buffer *out, octavo_error *error) {
     octavo_buffer_clear(out);
     /* Whoever feeds lines one by one wants the answer to each. */
     if (fflush(stdout) != 0)
-        return octavo_fail(error, OCTAVO_ERROR_IO, "standard output: cannot be written");
+        return octavo_fail(error, OCTAVO_ERROR_IO, "standard output: cannot be written: %s",
+                           strerror(errno));
     return OCTAVO_OK;
 }
 

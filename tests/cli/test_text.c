@@ -5,6 +5,7 @@
 #include "process.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char QUOTED[] =
     "\"The count was 1,234; caf\\u00e9 \\ud83d\\ude00\"\n\"\"\n\"a\\u0000b\"\n";
@@ -88,6 +89,28 @@ static void test_bad_lines(void **state) {
     expect_error(OCTAVO("", "tokenize", "/no/model"), "/no/model");
 }
 
+/* One line of error however it comes that nothing can be written, and no file takes the place of a
+ * closed stream. */
+static void test_no_output(void **state) {
+    (void)state;
+    static const char *const scripts[] = {
+        "exec \"$0\" tokenize \"$1\" >&-",
+        "exec \"$0\" tokenize \"$1\" >/dev/full",
+        "exec \"$0\" logits \"$1\" --ids - --out - >&-",
+        "exec \"$0\" inspect \"$1\" >&-",
+    };
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        if (strstr(scripts[i], "/dev/full") && access("/dev/full", W_OK) != 0) continue;
+        const char *input = strstr(scripts[i], "logits") ? "[1]\n" : "\"x\"\n";
+        process_result result = process_run(
+            (const char *const[]){"/bin/sh", "-c", scripts[i], OCTAVO_COMMAND, TINY_LLAMA, NULL},
+            input, strlen(input));
+        if (result.status != 1) fail_msg("%s: status %d", scripts[i], result.status);
+        assert_true(process_says(&result, "cannot be written"));
+        process_free(&result);
+    }
+}
+
 /* ---- templates ---- */
 
 static char template_path[] = "/tmp/octavo-template-XXXXXX";
@@ -139,6 +162,25 @@ static void test_template_tokens(void **state) {
     process_free(&result);
 }
 
+static void test_template_zero_bytes(void **state) {
+    (void)state;
+    process_result result = OCTAVO(
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\\u0000b\"}], \"bos_token\": \"\"}\n",
+        "template", "-", "--template", template_path);
+    assert_string_equal(result.out, "\"[user]a\\u0000b\"\n");
+    assert_int_equal(result.status, 0);
+    process_free(&result);
+    /* A zero byte in the line itself is no JSON, nor does it hide what stands behind it. */
+    static const char line[] = "{\"bos_token\": \"\"}\0{\n{\"bos_token\": \"x\"}\n";
+    result = process_run(
+        (const char *const[]){OCTAVO_COMMAND, "template", "-", "--template", template_path, NULL},
+        line, sizeof line - 1);
+    assert_int_equal(strncmp(result.out, "{\"error\": ", 10), 0);
+    assert_non_null(strstr(result.out, "}\n\"x\"\n"));
+    assert_int_equal(result.status, 1);
+    process_free(&result);
+}
+
 static void test_template_errors(void **state) {
     (void)state;
     expect_error(OCTAVO("", "template", TINY_LLAMA), "no chat template");
@@ -147,7 +189,7 @@ static void test_template_errors(void **state) {
     assert_int_equal(result.status, 2);
     process_free(&result);
     static const char *const times[] = {"2026-13-01T00:00:00", "2026-01-15", "2026-01-15T12:00:00Z",
-                                        "2026-1-15T12:00:00", "noon"};
+                                        "2026-1-15T12:00:00",  "noon",       "2025-02-29T00:00:00"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         result = OCTAVO("", "template", "-", "--template", template_path, "--now", times[i]);
         assert_int_equal(result.status, 2);
@@ -160,7 +202,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_flags),
         cmocka_unit_test(test_pieces),          cmocka_unit_test(test_bad_lines),
-        cmocka_unit_test(test_template),        cmocka_unit_test(test_template_tokens),
+        cmocka_unit_test(test_no_output),       cmocka_unit_test(test_template),
+        cmocka_unit_test(test_template_tokens), cmocka_unit_test(test_template_zero_bytes),
         cmocka_unit_test(test_template_errors),
     };
     return cmocka_run_group_tests(tests, write_template, remove_template);
