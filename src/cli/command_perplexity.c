@@ -148,6 +148,11 @@ static octavo_status measure(octavo_model *model, const char *path,
     if (status == OCTAVO_OK) {
         double start = octavo_clock_seconds();
         status = evaluate(model, &ids, n_windows, &e, error);
+        if (status == OCTAVO_OK && !isfinite(e.all.sum))
+            status = octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                                 "perplexity (%s): the model's logits are not all numbers; its "
+                                 "file is damaged",
+                                 path);
         if (status == OCTAVO_OK)
             print_result(&e, n_windows, octavo_clock_seconds() - start, options->is_json);
     }

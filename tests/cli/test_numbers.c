@@ -219,6 +219,25 @@ static void test_inspect(void **state) {
     process_free(&result);
 }
 
+/* Weights that are not numbers give no perplexity, least of all a "nan" that JSON does not know. */
+static void test_perplexity_of_garbage(void **state) {
+    (void)state;
+    char path[] = "/tmp/octavo-garbage-XXXXXX";
+    FILE *from = fopen(TINY_LLAMA, "rb"), *to = fdopen(mkstemp(path), "wb");
+    assert_true(from && to);
+    for (long i = 0, c; (c = getc(from)) != EOF; i++)
+        putc(i < 64 << 10 ? (int)c : 0xff, to);
+    assert_int_equal(fclose(from), 0);
+    assert_int_equal(fclose(to), 0);
+    process_result result = OCTAVO("some text, enough of it for one window", "perplexity", path,
+                                   "-", "--context", "8", "--json");
+    assert_int_equal(result.status, 1);
+    assert_int_equal(result.out_bytes, 0);
+    assert_true(process_says(&result, "not all numbers"));
+    process_free(&result);
+    assert_int_equal(remove(path), 0);
+}
+
 static void check_spread(const json_t *phase) {
     const json_t *speed = json_object_get(phase, "tokens_per_s");
     assert_true(number_of(speed, "min") > 0.0);
@@ -228,6 +247,10 @@ static void check_spread(const json_t *phase) {
 
 static void test_bench(void **state) {
     (void)state;
+    process_result refused = OCTAVO("", "bench", TINY_QWEN2, "--streams", "65", "--chunk", "64");
+    assert_int_equal(refused.status, 2);
+    assert_true(process_says(&refused, "65 streams"));
+    process_free(&refused);
     /* 20 streams need more than the cache of one full context. */
     process_result result = OCTAVO("", "bench", TINY_QWEN2, "--prompt", "40", "--generate", "8",
                                    "--depth", "10", "--streams", "20", "--shared-prefix", "4",
@@ -272,9 +295,13 @@ static void test_bench_machine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),     cmocka_unit_test(test_logits_errors),
-        cmocka_unit_test(test_perplexity), cmocka_unit_test(test_inspect),
-        cmocka_unit_test(test_bench),      cmocka_unit_test(test_bench_machine),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_logits_errors),
+        cmocka_unit_test(test_perplexity),
+        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_perplexity_of_garbage),
+        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_machine),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
