@@ -123,11 +123,6 @@ static octavo_status check_load(const bench *b, octavo_error *error) {
                            "bench (%lld tokens a stream): longer than the context of %lld; give "
                            "fewer with --prompt, --generate and --depth, or raise --context",
                            (long long)slots, (long long)facts->context);
-    if (load->streams > facts->max_sequences || load->streams > facts->chunk)
-        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                           "bench (%lld streams): more than a step of %d takes; give fewer with "
-                           "--streams or raise --chunk",
-                           (long long)load->streams, facts->chunk);
     if (pages > facts->pages)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            "bench (%lld pages): more than the cache's %lld; raise --kv-memory",

@@ -286,6 +286,11 @@ int octavo_command_bench(const octavo_command *command, int argc, char **argv) {
     if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
         return exit_status;
 
+    if (options.load.streams > choice.chunk)
+        return octavo_cli_usage("bench (%lld streams): more than a step of %lld takes; give fewer "
+                                "with --streams or raise --chunk",
+                                (long long)options.load.streams, (long long)choice.chunk);
+
     octavo_error error;
     const octavo_model_options model_options = octavo_model_choice_options(&choice);
     bench_report report = {.path = line.arguments[0],
