@@ -272,6 +272,9 @@ octavo_status octavo_inspect(const char *path, const octavo_inspect_options *giv
 
 octavo_status octavo_chat_template_open(const char *path, char **text, octavo_error *error) {
     octavo_gguf *gguf = NULL;
+    if (!path || !text)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "octavo_chat_template_open (NULL): path and text are needed");
     octavo_status status = octavo_source_open(path, &gguf, error);
     if (status) return status;
     status = octavo_gguf_chat_template(gguf, text, error);

@@ -23,7 +23,8 @@ static octavo_status read_name(const octavo_gguf *gguf, const char *key, octavo_
     if (status != OCTAVO_OK) return status;
     if (text.size != 0 && memchr(text.data, '\0', text.size) != NULL)
         return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "%s: it holds a zero byte; the file is damaged", key);
+                           "metadata key \"%s\" (%s): it holds a zero byte; the file is damaged",
+                           key, octavo_gguf_part_path(gguf, 0));
     char *copy = octavo_arena_strndup(arena, text.data, text.size);
     if (copy == NULL) return octavo_fail_memory(error, key, text.size);
     *name = copy;
@@ -49,12 +50,13 @@ static octavo_status read_texts(const octavo_gguf *gguf, const char *key, octavo
     return OCTAVO_OK;
 }
 
-static octavo_status check_count(const octavo_gguf_array *array, const octavo_vocab *vocab,
-                                 const char *key, octavo_error *error) {
+static octavo_status check_count(const octavo_gguf *gguf, const octavo_gguf_array *array,
+                                 const octavo_vocab *vocab, const char *key, octavo_error *error) {
     if (array->count == vocab->n_tokens) return OCTAVO_OK;
     return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                       "%s: it has %zu elements for %zu tokens; the file is damaged", key,
-                       array->count, vocab->n_tokens);
+                       "metadata key \"%s\" (%s): it has %zu elements for %zu tokens; the file is "
+                       "damaged",
+                       key, octavo_gguf_part_path(gguf, 0), array->count, vocab->n_tokens);
 }
 
 static octavo_status read_types(const octavo_gguf *gguf, octavo_arena *arena, octavo_vocab *vocab,
@@ -63,7 +65,7 @@ static octavo_status read_types(const octavo_gguf *gguf, octavo_arena *arena, oc
     octavo_gguf_array array = {0};
     if (!has(gguf, key)) return OCTAVO_OK;
     octavo_status status = octavo_gguf_get_integers(gguf, key, &array, error);
-    if (status == OCTAVO_OK) status = check_count(&array, vocab, key, error);
+    if (status == OCTAVO_OK) status = check_count(gguf, &array, vocab, key, error);
     if (status != OCTAVO_OK) return status;
     int32_t *types = octavo_arena_alloc(arena, array.count * sizeof(*types));
     if (types == NULL) return octavo_fail_memory(error, key, array.count * sizeof(*types));
@@ -79,7 +81,7 @@ static octavo_status read_scores(const octavo_gguf *gguf, octavo_arena *arena, o
     octavo_gguf_array array = {0};
     if (!has(gguf, key)) return OCTAVO_OK;
     octavo_status status = octavo_gguf_get_floats(gguf, key, &array, error);
-    if (status == OCTAVO_OK) status = check_count(&array, vocab, key, error);
+    if (status == OCTAVO_OK) status = check_count(gguf, &array, vocab, key, error);
     if (status != OCTAVO_OK) return status;
     float *scores = octavo_arena_alloc(arena, array.count * sizeof(*scores));
     if (scores == NULL) return octavo_fail_memory(error, key, array.count * sizeof(*scores));
@@ -106,8 +108,9 @@ static octavo_status read_ids(const octavo_gguf *gguf, octavo_vocab *vocab, octa
         if (id == UINT32_MAX) continue;
         if (id >= vocab->n_tokens)
             return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                               "%s: token %u does not exist, there are %zu; the file is damaged",
-                               ids[i].key, id, vocab->n_tokens);
+                               "metadata key \"%s\" (%s): token %u does not exist, there are %zu; "
+                               "the file is damaged",
+                               ids[i].key, octavo_gguf_part_path(gguf, 0), id, vocab->n_tokens);
         *ids[i].id = (int32_t)id;
     }
     return OCTAVO_OK;
