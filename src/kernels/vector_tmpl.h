@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Row arithmetic in vectors of VEC_WIDTH (a divisor of OCTAVO_SUM_LANES) floats: included once by
- * each level's file, which has included the header with its vec_ operations before. Tails run
+ * each level's file after the header with its vec_ operations; makes the table `entries`. Tails run
  * through the same operations as whole vectors, so an element's bits do not depend on where it
  * stands in its row. The maths is at scalar/vector_scalar.h.
  */
 #include "kernels/order.h"
 #include "kernels/scalar/vector_scalar.h"
+#include "kernels/vector_exp_tmpl.h"
 
 enum { SUM_VECS = OCTAVO_SUM_LANES / VEC_WIDTH };
 
 static inline vec exp_vec(vec x) {
-    vec magic = vec_set(OCTAVO_ROUND_MAGIC);
-    vec shifted = vec_fma(x, vec_set(OCTAVO_EXP_LOG2E), magic);
-    vec n = vec_sub(shifted, magic);
-    vec r = vec_fnma(n, vec_set(OCTAVO_EXP_LN2_HIGH), x);
-    r = vec_fnma(n, vec_set(OCTAVO_EXP_LN2_LOW), r);
-    vec p = vec_set(OCTAVO_EXP_C3);
-    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C2));
-    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C1));
-    p = vec_fma(p, r, vec_set(OCTAVO_EXP_C0));
-    p = vec_fma(p, vec_mul(r, r), r);
-    p = vec_add(p, vec_set(1.0f));
-    return vec_limit(vec_add_exponent(p, shifted), x, OCTAVO_EXP_LOW, OCTAVO_EXP_HIGH);
+    return vec_limit(exp_within_limits(x), x, OCTAVO_EXP_LOW, OCTAVO_EXP_HIGH);
 }
 
 /* Lanes of the sum from the vectors that hold them, added by the tree. */
@@ -82,6 +72,26 @@ static void add(float *out, const float *a, const float *b, int64_t n) {
     int part = part_of(n - i);
     vec_store_part(
         out + i, vec_add(vec_load_part(a + i, part, zero), vec_load_part(b + i, part, zero)), part);
+}
+
+static void rope_half(float *x, const float *cs, int64_t n_pairs) {
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n_pairs; i += VEC_WIDTH) {
+        vec c, s, a = vec_load(x + i), b = vec_load(x + i + n_pairs);
+        vec_load_pairs(cs + 2 * i, &c, &s);
+        vec_store(x + i, vec_sub(vec_mul(a, c), vec_mul(b, s)));
+        vec_store(x + i + n_pairs, vec_add(vec_mul(b, c), vec_mul(a, s)));
+    }
+    for (; i < n_pairs; i++)
+        octavo_rope_pair_scalar(&x[i], &x[i + n_pairs], &cs[2 * i]);
+}
+
+static void rope_pairwise(float *x, const float *cs, int64_t n_pairs) {
+    int64_t i = 0;
+    for (; i + VEC_WIDTH / 2 <= n_pairs; i += VEC_WIDTH / 2)
+        vec_store(x + 2 * i, vec_rotate_pairs(vec_load(x + 2 * i), vec_load(cs + 2 * i)));
+    for (; i < n_pairs; i++)
+        octavo_rope_pair_scalar(&x[2 * i], &x[2 * i + 1], &cs[2 * i]);
 }
 
 static inline vec silu(vec g) {
@@ -178,3 +188,17 @@ static void soft_cap(float *x, float cap, int64_t n) {
     int part = part_of(n - i);
     vec_store_part(x + i, cap_vec(vec_load_part(x + i, part, c), c), part);
 }
+
+/* The level's file has the two halves: the largest of |x| as bits, and all of a block but d. */
+static void quantise_block(octavo_q8_block *out, const float *x) {
+    uint32_t max_bits = max_bits_of(x);
+    float max = octavo_f32_from_bits(max_bits), inverse = 127.0f / max;
+    if (max_bits >= 0x7f800000u || !isfinite(inverse)) {
+        *out = (octavo_q8_block){.d = max_bits >= 0x7f800000u ? NAN : 0.0f};
+        return;
+    }
+    round_block(out, x, inverse);
+    out->d = max / 127.0f;
+}
+
+#include "kernels/vector_entries_tmpl.h"

@@ -107,24 +107,8 @@ static void quantise_block(octavo_q8_block *out, const float *x) {
     }
 }
 
-static void quantise_q8(octavo_q8_block *out, const float *x, int64_t n) {
-    octavo_assert(n % OCTAVO_BLOCK == 0);
-    for (int64_t i = 0; i < n; i += OCTAVO_BLOCK)
-        quantise_block(out++, x + i);
-}
+#include "kernels/vector_entries_tmpl.h"
 
 void octavo_vector_kernels_scalar(octavo_vector_kernels *kernels) {
-    *kernels = (octavo_vector_kernels){
-        .sum_squares = sum_squares,
-        .scale_mul = scale_mul,
-        .add = add,
-        .rope_half = rope_half,
-        .rope_pairwise = rope_pairwise,
-        .gate_silu = gate_silu,
-        .gate_gelu_tanh = gate_gelu_tanh,
-        .exp = exp_row,
-        .softmax = softmax,
-        .soft_cap = soft_cap,
-        .quantise_q8 = quantise_q8,
-    };
+    *kernels = entries;
 }

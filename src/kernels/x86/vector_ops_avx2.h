@@ -6,7 +6,9 @@
 #ifndef OCTAVO_KERNELS_X86_VECTOR_OPS_AVX2_H
 #define OCTAVO_KERNELS_X86_VECTOR_OPS_AVX2_H
 
+#include "base/compiler.h"
 #include "kernels/x86/intrinsics.h"
+#include "kernels/x86/vector_reduce.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -28,6 +30,27 @@ static inline vec vec_load(const float *x) {
 }
 static inline void vec_store(float *x, vec a) {
     _mm256_storeu_ps(x, a);
+}
+/* Aligned to the vector. */
+static inline vec vec_load_aligned(const float *x) {
+    return _mm256_load_ps(x);
+}
+/* The same, once and into a register: GCC may otherwise read memory again at every use. */
+static inline vec vec_load_held(const float *x) {
+    vec a = _mm256_load_ps(x);
+    OCTAVO_PIN_VECTOR(a);
+    return a;
+}
+static inline void vec_store_aligned(float *x, vec a) {
+    _mm256_store_ps(x, a);
+}
+/* The even and the odd ones of 2 * VEC_WIDTH elements. */
+static inline void vec_load_pairs(const float *x, vec *even, vec *odd) {
+    __m256 low = _mm256_loadu_ps(x), high = _mm256_loadu_ps(x + 8);
+    __m256d a = _mm256_castps_pd(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)));
+    __m256d b = _mm256_castps_pd(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(a, _MM_SHUFFLE(3, 1, 2, 0)));
+    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(b, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 /* The first n lanes; the others are `rest`, and memory behind the first n is not touched. */
 static inline vec vec_load_part(const float *x, int n, vec rest) {
@@ -68,14 +91,28 @@ static inline vec vec_abs(vec a) {
 static inline vec vec_with_sign_of(vec a, vec sign) {
     return _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
 }
-/* The larger; b where a is NaN. */
+/* Pairs (a, b) times (c, s) as complex numbers: (a c - b s, b c + a s), not fused. */
+static inline vec vec_rotate_pairs(vec ab, vec cs) {
+    __m256 ba = _mm256_permute_ps(ab, _MM_SHUFFLE(2, 3, 0, 1));
+    return _mm256_addsub_ps(_mm256_mul_ps(ab, _mm256_moveldup_ps(cs)),
+                            _mm256_mul_ps(ba, _mm256_movehdup_ps(cs)));
+}
+/* The smaller and the larger; b where a is NaN. */
+static inline vec vec_min(vec a, vec b) {
+    return _mm256_min_ps(a, b);
+}
 static inline vec vec_max(vec a, vec b) {
     return _mm256_max_ps(a, b);
 }
+static inline float vec_first(vec a) {
+    return _mm256_cvtss_f32(a);
+}
 static inline float vec_reduce_max(vec a) {
-    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+    return reduce_max8(a);
+}
+/* By the tree. */
+static inline float vec_reduce_add(vec a) {
+    return reduce_add8(a);
 }
 
 /* a times 2 to the integer that the low bits of `n` hold; no lane may leave the normal range. */
@@ -89,6 +126,11 @@ static inline vec vec_limit(vec a, vec x, float low, float high) {
     __m256 is_out = _mm256_cmp_ps(x, _mm256_set1_ps(high), _CMP_NLE_UQ);
     a = _mm256_and_ps(a, is_in);
     return _mm256_blendv_ps(a, _mm256_mul_ps(x, _mm256_set1_ps(INFINITY)), is_out);
+}
+/* The same where no x is too high. */
+static inline vec vec_limit_low(vec a, vec x, float low) {
+    a = _mm256_and_ps(a, _mm256_cmp_ps(x, _mm256_set1_ps(low), _CMP_GE_OQ));
+    return _mm256_or_ps(a, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
 
 #endif
