@@ -63,8 +63,10 @@ octavo_status octavo_fail_at(octavo_error *error, octavo_status status, int64_t 
 }
 
 octavo_status octavo_fail_memory(octavo_error *error, const char *what, uint64_t bytes) {
-    return octavo_fail(error, OCTAVO_ERROR_MEMORY, "out of memory (%s, %" PRIu64 " bytes)", what,
-                       bytes);
+    return octavo_fail(error, OCTAVO_ERROR_MEMORY,
+                       "out of memory (%s): %" PRIu64
+                       " bytes more are not to be had; ask for less or free some",
+                       what, bytes);
 }
 
 const char *octavo_status_name(octavo_status status) {

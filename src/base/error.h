@@ -18,7 +18,7 @@ octavo_status octavo_fail(octavo_error *error, octavo_status status, const char 
 octavo_status octavo_fail_at(octavo_error *error, octavo_status status, int64_t offset,
                              const char *format, ...) OCTAVO_PRINTF(4, 5);
 
-/* "out of memory (WHAT, N bytes)". */
+/* "out of memory (WHAT): N bytes more are not to be had; ...". */
 octavo_status octavo_fail_memory(octavo_error *error, const char *what, uint64_t bytes);
 
 #endif

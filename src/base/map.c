@@ -16,30 +16,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The path as messages show it: the end of a very long one, so that the reason has room. */
+static const char *shown(const char *path) {
+    const size_t length = strlen(path), most = 300;
+    return length > most ? path + (length - most) : path;
+}
+
 static octavo_status fail_open(const char *path, int code, octavo_error *error) {
     if (code == ENOENT || code == ENOTDIR) {
         return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
-                           "cannot open file (%s): it does not exist; check the path", path);
+                           "cannot open file (%s): it does not exist; check the path", shown(path));
     }
     const char *hint = code == EACCES ? "; check its permissions" : "";
-    return octavo_fail(error, OCTAVO_ERROR_IO, "cannot open file (%s): %s%s", path, strerror(code),
-                       hint);
+    return octavo_fail(error, OCTAVO_ERROR_IO, "cannot open file (%s): %s%s", shown(path),
+                       strerror(code), hint);
 }
 
 static octavo_status check_regular(const struct stat *info, const char *path, octavo_error *error) {
     if (S_ISDIR(info->st_mode)) {
         return octavo_fail(error, OCTAVO_ERROR_IO,
-                           "cannot map file (%s): it is a folder; name a file inside it", path);
+                           "cannot map file (%s): it is a folder; name a file inside it",
+                           shown(path));
     }
     if (!S_ISREG(info->st_mode)) {
         return octavo_fail(error, OCTAVO_ERROR_IO,
                            "cannot map file (%s): it is a device, pipe or socket; "
                            "give a regular file",
-                           path);
+                           shown(path));
     }
     if (info->st_size < 0 || (uintmax_t)info->st_size > PTRDIFF_MAX) {
         return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           "cannot map file (%s): it is larger than the address space", path);
+                           "cannot map file (%s): it is larger than the address space",
+                           shown(path));
     }
     return OCTAVO_OK;
 }
@@ -57,8 +65,8 @@ octavo_status octavo_map_open(octavo_map *map, const char *path, octavo_error *e
     void *data = NULL;
     size_t size = 0;
     if (fstat(fd, &info) != 0) {
-        status = octavo_fail(error, OCTAVO_ERROR_IO, "cannot read the size of file (%s): %s", path,
-                             strerror(errno));
+        status = octavo_fail(error, OCTAVO_ERROR_IO, "cannot read the size of file (%s): %s",
+                             shown(path), strerror(errno));
         goto done;
     }
     status = check_regular(&info, path, error);
@@ -68,9 +76,9 @@ octavo_status octavo_map_open(octavo_map *map, const char *path, octavo_error *e
     if (size != 0) {
         data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED) {
-            status =
-                octavo_fail(error, errno == ENOMEM ? OCTAVO_ERROR_MEMORY : OCTAVO_ERROR_IO,
-                            "cannot map file (%s, %zu bytes): %s", path, size, strerror(errno));
+            status = octavo_fail(error, errno == ENOMEM ? OCTAVO_ERROR_MEMORY : OCTAVO_ERROR_IO,
+                                 "cannot map file (%s, %zu bytes): %s", shown(path), size,
+                                 strerror(errno));
             goto done;
         }
     }

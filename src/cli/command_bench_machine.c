@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/measure.h"
+#include "cli/model_options.h"
 #include "cli/report.h"
 
 #include <stdio.h>
@@ -73,6 +74,7 @@ int octavo_command_bench_machine(const octavo_command *command, int argc, char *
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = &group, .n_groups = 1};
     int exit_status = octavo_command_line_parse(&line);
+    if (exit_status < 0) exit_status = octavo_isa_check(options.isa);
     if (exit_status >= 0) return exit_status;
 
     octavo_error error;

@@ -6,9 +6,11 @@
 #include "cli/model_options.h"
 
 #include "base/compiler.h"
+#include "base/cpu.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FIELD(name) offsetof(octavo_model_choice, name)
@@ -123,7 +125,23 @@ static int check_mesh(const char *mesh, bool has_devices) {
     return -1;
 }
 
+int octavo_isa_check(const char *isa) {
+    char list[160] = "best";
+    size_t n_levels, used = strlen(list);
+    const octavo_cpu_level *levels = octavo_cpu_levels(&n_levels);
+    if (!isa || strcmp(isa, "best") == 0) return -1;
+    for (size_t i = 0; i < n_levels; i++) {
+        if (strcmp(isa, levels[i].name) == 0) return -1;
+        used += (size_t)snprintf(list + used, sizeof list - used, ", %s", levels[i].name);
+        if (used >= sizeof list) break;
+    }
+    return octavo_cli_usage("option --isa (%s): no such instruction set; give one of %s", isa,
+                            list);
+}
+
 int octavo_model_choice_check(const octavo_model_choice *choice) {
+    int isa_status = octavo_isa_check(choice->isa);
+    if (isa_status >= 0) return isa_status;
     if (choice->mesh) {
         int status = check_mesh(choice->mesh, choice->devices != 0);
         if (status >= 0) return status;

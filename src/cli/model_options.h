@@ -28,6 +28,9 @@ octavo_model_choice octavo_model_choice_defaults(void);
 /* The table over a choice, under the title "Model options". */
 octavo_option_group octavo_model_choice_group(octavo_model_choice *choice);
 
+/* -1 where `isa` (may be NULL) names an instruction set; else tells and gives the exit status. */
+int octavo_isa_check(const char *isa);
+
 /* What the table cannot say alone: a mesh other than one device. Returns -1 or the exit status. */
 int octavo_model_choice_check(const octavo_model_choice *choice);
 

@@ -28,7 +28,10 @@ static void test_fail(void **unused) {
     assert_int_equal(octavo_fail_at(NULL, OCTAVO_ERROR_IO, 3, "nobody"), OCTAVO_ERROR_IO);
 
     assert_int_equal(octavo_fail_memory(&error, "cache", UINT64_MAX), OCTAVO_ERROR_MEMORY);
-    assert_string_equal(error.message, "out of memory (cache, 18446744073709551615 bytes)");
+    assert_string_equal(
+        error.message,
+        "out of memory (cache): 18446744073709551615 bytes more are not to be had; ask for less or "
+        "free some");
     assert_int_equal(error.offset, -1);
 }
 

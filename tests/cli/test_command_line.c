@@ -169,7 +169,8 @@ static void test_models_that_are_none(void **state) {
     expect(OCTAVO("", "run", "/no/such/model.gguf", "-p", "x"), 1, "/no/such/model.gguf");
     expect(OCTAVO("", "run", TEST_DATA, "-p", "x"), 1, TEST_DATA);
     expect(OCTAVO("", "inspect", TEST_DATA "/models/README.md"), 1, "README.md");
-    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--isa", "mmx"), 1, "mmx");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--isa", "mmx"), 2, "mmx");
+    expect(OCTAVO("", "bench", "machine", "--isa", "mmx"), 2, "avx2");
 }
 
 int main(void) {
