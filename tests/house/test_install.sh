@@ -53,7 +53,7 @@ try() {
 cxx=OFF
 [ "$CXX" = none ] || cxx=ON
 find_package() {
-    "$CMAKE" -S "$consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+    "$CMAKE" -S "$consumer" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS="$CFLAGS" -DWITH_CXX=$cxx \
         -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_FLAGS="$CFLAGS" -DVERSION="$version" || return 1
     "$CMAKE" --build "$scratch/build"
