@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step allocates nothing: the C library's allocation functions are replaced here by ones that
- * count, so that whatever is called inside a step is seen, by whom ever.
+ * A step allocates nothing: calls of the C library's allocation functions from our own objects go
+ * to ones that count. What a shared library allocates inside itself is not seen; a step calls only
+ * the C library's mathematics and threads.
  */
 #include "../unit.h"
 #include "tiny_model.h"
