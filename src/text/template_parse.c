@@ -165,7 +165,7 @@ octavo_tpl_node *octavo_tpl_node_new(octavo_tpl_parser *parser, octavo_tpl_node_
         node = octavo_arena_alloc(parser->arena, sizeof *node);
         if (node == NULL) out_of_memory(parser, sizeof *node);
     }
-    if (node == NULL) return &parser->dummy;
+    if (node == NULL) return &parser->failed;
     node->kind = (uint8_t)kind;
     node->offset = offset;
     return node;
@@ -190,7 +190,7 @@ void octavo_tpl_append(octavo_tpl_nodes *list, octavo_tpl_node *node) {
     if (list->first == NULL)
         list->first = node;
     else if (list->last != node)
-        list->last->next = node; /* the dummy may come twice */
+        list->last->next = node; /* the failed node may come twice */
     list->last = node;
 }
 
@@ -229,7 +229,7 @@ static octavo_tpl_node *parse_targets(octavo_tpl_parser *parser, bool with_names
     uint32_t offset = parser->token.offset;
     octavo_tpl_nodes targets = {0};
     bool comma = false;
-    if (!octavo_tpl_enter(parser)) return &parser->dummy;
+    if (!octavo_tpl_enter(parser)) return &parser->failed;
     do {
         if (comma && !octavo_tpl_at(parser, OCTAVO_TPL_LEFT_PAREN) &&
             (!octavo_tpl_at(parser, OCTAVO_TPL_NAME) || octavo_tpl_at_name(parser, "in")))
@@ -457,7 +457,7 @@ static octavo_tpl_node *parse_statement(octavo_tpl_parser *parser) {
     octavo_tpl_token tag = parser->token;
     if (tag.kind != OCTAVO_TPL_NAME) {
         octavo_tpl_unexpected(parser, "the name of a tag");
-        return &parser->dummy;
+        return &parser->failed;
     }
     for (size_t i = 0; i < OCTAVO_COUNT(statements); i++)
         if (octavo_tpl_accept_name(parser, statements[i].name))
@@ -467,7 +467,7 @@ static octavo_tpl_node *parse_statement(octavo_tpl_parser *parser) {
     if (octavo_tpl_accept_name(parser, "continue"))
         return parse_jump(parser, OCTAVO_TPL_NODE_CONTINUE, tag.offset);
     fail_tag(parser, tag);
-    return &parser->dummy;
+    return &parser->failed;
 }
 
 static bool at_end_tag(const octavo_tpl_parser *parser, const char *const *ends) {

@@ -22,10 +22,10 @@ typedef struct octavo_tpl_parser {
     bool has_ahead;
     octavo_arena *arena;
     octavo_tpl_names names;
-    unsigned depth;        /* of the recursion */
-    uint8_t mentioned;     /* OCTAVO_TPL_MENTIONS_... of the current macro so far */
-    unsigned loops;        /* loops around the current statement, within its macro */
-    octavo_tpl_node dummy; /* stands for every node after an error */
+    unsigned depth;         /* of the recursion */
+    uint8_t mentioned;      /* OCTAVO_TPL_MENTIONS_... of the current macro so far */
+    unsigned loops;         /* loops around the current statement, within its macro */
+    octavo_tpl_node failed; /* stands for every node after an error */
 } octavo_tpl_parser;
 
 /* Children in order, for building lists of siblings. */
@@ -59,7 +59,7 @@ void octavo_tpl_unexpected(octavo_tpl_parser *parser, const char *wanted);
 bool octavo_tpl_enter(octavo_tpl_parser *parser); /* false: too deep; else leave afterwards */
 void octavo_tpl_leave(octavo_tpl_parser *parser);
 
-/* Never NULL: after an error (no memory, say) the parser's dummy. */
+/* Never NULL: after an error (no memory, say) the parser's failed node. */
 octavo_tpl_node *octavo_tpl_node_new(octavo_tpl_parser *parser, octavo_tpl_node_kind kind,
                                      uint32_t offset);
 /* Says that `child` (may be NULL) and its siblings hang below `node`; returns `child`. */
