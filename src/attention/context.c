@@ -29,6 +29,7 @@ void octavo_attention_args_init(octavo_attention_args *args) {
         .logits_soft_cap = 1.0,
         .sliding_window = 1,
         .update_kv_cache = true,
+        .output_scale = 1.0,
     };
 }
 
@@ -106,6 +107,8 @@ static octavo_attention_batch batch_of(const octavo_attention_args *args) {
 
 static octavo_attention_op op_of(const octavo_attention_args *args) {
     const double q_scale = args->use_q_scale ? args->q_scale : 1.0;
+    const double k_scale = args->use_k_scale ? args->k_scale : 1.0;
+    const double v_scale = args->use_v_scale ? args->v_scale : 1.0;
     return (octavo_attention_op){
         .q_dtype = args->queries.dtype,
         .kv_dtype = args->kv_cache.dtype,
@@ -126,8 +129,8 @@ static octavo_attention_op op_of(const octavo_attention_args *args) {
         .out_token_stride = stride_of(&args->output, 0),
         .out_head_stride = stride_of(&args->output, 1),
         .sink = args->attention_sink.data,
-        .scale = (float)(args->softmax_scale * args->k_scale * q_scale),
-        .v_scale = (float)args->v_scale,
+        .scale = (float)(args->softmax_scale * k_scale * q_scale),
+        .v_scale = (float)v_scale,
         .soft_cap = args->use_logits_soft_cap ? (float)args->logits_soft_cap : 0.0f,
         .window = args->use_sliding_window ? args->sliding_window : 0,
         .has_q_scale = args->use_q_scale,

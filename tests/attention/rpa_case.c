@@ -86,8 +86,10 @@ static void set_parameter(rpa_case *c, const char *name, const char *text) {
         args->use_q_scale = is_given;
         args->q_scale = is_given ? value : 1.0;
     } else if (strcmp(name, "k_scale") == 0) {
+        args->use_k_scale = is_given;
         args->k_scale = is_given ? value : 1.0;
     } else if (strcmp(name, "v_scale") == 0) {
+        args->use_v_scale = is_given;
         args->v_scale = is_given ? value : 1.0;
     } else if (strcmp(name, "update_kv_cache") == 0) {
         args->update_kv_cache = value != 0.0;

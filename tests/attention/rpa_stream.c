@@ -134,6 +134,7 @@ static void make_world(world *w, const rpa_stream *stream, const rpa_way *way) {
               (int64_t[]){n_pages, way->page_size, w->rows / packing, packing, w->lanes});
     args->block_tables = dense(tables, OCTAVO_DTYPE_I32, 1, (int64_t[]){n_pages});
     args->softmax_scale = 1.0 / sqrt((double)shape->head_dim);
+    args->use_k_scale = args->use_v_scale = true;
     args->k_scale = 1.25;
     args->v_scale = 0.75;
     args->use_sliding_window = shape->window > 0;
