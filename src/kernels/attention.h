@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arithmetic of attention over one block of OCTAVO_SOFTMAX_BLOCK absolute positions, for any
- * number of query rows. Rows are f32; a cache row is f32, f16 or bf16 and is named by its slot: the
- * address of position j's row is slots[j] + offset.
+ * number of query rows. Query rows are f32; a cache row is of any type below and is named by its
+ * slot: the address of position j's row is slots[j] + offset.
  *
  * The order of additions, the same at every call however many rows or keys it covers:
  *   score      q . k: lane 0 upwards into one accumulator that starts at 0
@@ -17,33 +17,43 @@
 #include "base/cpu.h"
 #include "kernels/order.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Widest head. */
-#define OCTAVO_ATTENTION_MAX_DIM 512
+/* Widest head, and widest key where a layout lets keys be wider than values. */
+#define OCTAVO_ATTENTION_MAX_DIM     512
+#define OCTAVO_ATTENTION_MAX_KEY_DIM 576
 
 /* Keys are staged in groups of so many positions: [d][16] f32 a group, groups one after another. */
 #define OCTAVO_KEY_GROUP 16
 
-/* Number types of caches and queries, in the order of octavo_dtype. */
-#define OCTAVO_ATTENTION_TYPES 3
+/* Number types of caches, in the order of octavo_dtype: f32, f16, bf16, fp8 e4m3, fp8 e5m2, int8.
+ * The first so many are those of queries. */
+#define OCTAVO_ATTENTION_TYPES       6
+#define OCTAVO_ATTENTION_QUERY_TYPES 3
 
-/* What turns a dot product into a logit. */
+/* What turns the dot product of place j into a logit and a weight, in this order. */
 typedef struct octavo_logit {
     float scale;
     float soft_cap; /* 0 = none; else s = cap * tanh(s / cap), absolute error under |cap| * 2^-21 */
+    float slope;    /* ALiBi: s += slope * -|first + j|; 0 = none */
+    float first;    /* position of place 0 minus the query's own */
+    bool round_weights; /* weights are rounded to bf16 (nearest even) before anything uses them */
 } octavo_logit;
 
 typedef struct octavo_attention_kernels {
-    /* Most rows for which `values` reads a 16-bit cache in place rather than staged as f32. */
+    /* Most rows for which `values` reads a cache in place rather than staged as f32. */
     int tile_rows;
 
     /* out[i] = x[i], n elements of the type; exact. */
     void (*load[OCTAVO_ATTENTION_TYPES])(float *out, const void *x, int64_t n);
     /* out[i] = x[i] * scale, rounded to the type (nearest even). scale 1 keeps all bits but a
      * signalling NaN's. */
-    void (*store[OCTAVO_ATTENTION_TYPES])(void *out, const float *x, float scale, int64_t n);
+    void (*store[OCTAVO_ATTENTION_QUERY_TYPES])(void *out, const float *x, float scale, int64_t n);
+    /* out[i] = x[i] / divisor, clipped to the finite range of the type and rounded to it (nearest
+     * even). A NaN stays one; as int8 it becomes 0. */
+    void (*quantise[OCTAVO_ATTENTION_TYPES])(void *out, const float *x, float divisor, int64_t n);
 
     /* Turns K rows into columns: kt[g][i][j] = lane i of position 16 g + j, for the groups that
      * overlap [begin, end), whose slots must all be readable. Rows have d lanes, and may be read up

@@ -12,13 +12,16 @@
 typedef struct pair {
     const octavo_attention_kernels *level;
     const octavo_attention_kernels *twin; /* has the same bits: AVX2 for AVX-512, else level */
-    int type;                             /* of the entry that is checked: f32, f16, bf16 */
+    int type;                             /* of the entry that is checked */
 } pair;
 
 enum {
     F32,
     F16,
     BF16,
+    FP8_E4M3,
+    FP8_E5M2,
+    INT8,
     BLOCK = OCTAVO_SOFTMAX_BLOCK,
     GROUP = OCTAVO_KEY_GROUP,
     FLOAT = sizeof(float)
@@ -30,20 +33,46 @@ enum {
 static const int widths[] = {1, 7, 8, 16, 33, 64, 80, 120, 200, 512};
 
 static size_t type_size(int type) {
-    return type == F32 ? 4 : 2;
+    return type == F32 ? 4 : type <= BF16 ? 2 : 1;
 }
 
 static float value_of(const void *x, int64_t i, int type) {
-    if (type == F32) return ((const float *)x)[i];
-    uint16_t bits = ((const uint16_t *)x)[i];
-    return type == F16 ? octavo_f16_to_f32(bits) : octavo_bf16_to_f32(bits);
+    switch (type) {
+    case F32:
+        return ((const float *)x)[i];
+    case F16:
+        return octavo_f16_to_f32(((const uint16_t *)x)[i]);
+    case BF16:
+        return octavo_bf16_to_f32(((const uint16_t *)x)[i]);
+    case FP8_E4M3:
+        return octavo_fp8_e4m3_to_f32(((const uint8_t *)x)[i]);
+    case FP8_E5M2:
+        return octavo_fp8_e5m2_to_f32(((const uint8_t *)x)[i]);
+    default:
+        return ((const int8_t *)x)[i];
+    }
 }
 
 static void put(void *x, int64_t i, int type, float value) {
-    if (type == F32)
+    switch (type) {
+    case F32:
         ((float *)x)[i] = value;
-    else
-        ((uint16_t *)x)[i] = type == F16 ? octavo_f32_to_f16(value) : octavo_f32_to_bf16(value);
+        break;
+    case F16:
+        ((uint16_t *)x)[i] = octavo_f32_to_f16(value);
+        break;
+    case BF16:
+        ((uint16_t *)x)[i] = octavo_f32_to_bf16(value);
+        break;
+    case FP8_E4M3:
+        ((uint8_t *)x)[i] = octavo_f32_to_fp8_e4m3(value);
+        break;
+    case FP8_E5M2:
+        ((uint8_t *)x)[i] = octavo_f32_to_fp8_e5m2(value);
+        break;
+    default: /* of the size that 8 bits hold */
+        ((int8_t *)x)[i] = (int8_t)lrintf(20.0f * value);
+    }
 }
 
 static float *floats(tester *t, const char *name, int64_t n) {
@@ -70,10 +99,11 @@ static int round_up(int n, int to) {
 
 static void check_load(tester *t, const void *arg) {
     const pair *k = arg;
+    const int size = (int)type_size(k->type);
     for (int n = 0; n <= 70; n++) {
-        uint16_t *x = tester_buffer(t, "x", (size_t)n * 2, 2);
-        for (int i = 0; i < n; i++)
-            x[i] = (uint16_t)tester_random(t);
+        uint8_t *x = tester_buffer(t, "x", (size_t)(n * size), (size_t)size);
+        for (int i = 0; i < n * size; i++)
+            x[i] = (uint8_t)tester_random(t);
         float *want = floats(t, "want", n), *got = floats(t, "got", n);
         tester_seal(t, x);
         for (int i = 0; i < n; i++)
@@ -83,6 +113,16 @@ static void check_load(tester *t, const void *arg) {
         tester_equal_f32(t, "out", got, want, n);
         tester_release(t);
     }
+    if (size > 1) return;
+    uint8_t *x = tester_buffer(t, "x", 256, 1); /* all there are */
+    float *want = floats(t, "want", 256), *got = floats(t, "got", 256);
+    for (int i = 0; i < 256; i++) {
+        x[i] = (uint8_t)i;
+        want[i] = value_of(x, i, k->type);
+    }
+    tester_context(t, "all");
+    k->level->load[k->type](got, x, 256);
+    tester_equal_f32(t, "out", got, want, 256);
 }
 
 static void check_store(tester *t, const void *arg) {
@@ -101,6 +141,53 @@ static void check_store(tester *t, const void *arg) {
                 if (got[i] != want && !(isnan(y) && isnan(value_of(got, i, k->type))))
                     tester_fail(t, "out[%d] is %04x, want %04x", i, got[i], want);
             }
+            tester_release(t);
+        }
+    }
+}
+
+static double largest(int type) {
+    static const double limits[] = {0x1.fffffep127, 65504.0, 0x1.fep127, 448.0, 57344.0, 127.0};
+    return limits[type];
+}
+
+static void want_quantised(tester *t, int type, float got, float x, float divisor) {
+    const double y = (double)(x / divisor), limit = largest(type);
+    if (isnan(y)) {
+        if (type == INT8 ? got != 0.0f : !isnan(got)) tester_fail(t, "NaN became %g", (double)got);
+        return;
+    }
+    const double low = type == INT8 ? -128.0 : -limit;
+    const double clip = y > limit ? limit : y < low ? low : y;
+    /* half a step of the type at that size; equality is what a tie rounds to */
+    static const int digits[] = {24, 11, 8, 4, 3, 0}, least[] = {-149, -24, -133, -9, -16, 0};
+    int exponent = 0;
+    frexp(clip, &exponent);
+    const int step = exponent - digits[type] > least[type] && type != INT8 ? exponent - digits[type]
+                                                                           : least[type];
+    const double want = ldexp(nearbyint(ldexp(clip, -step)), step);
+    if ((double)got != want || (type != INT8 && signbit(got) != signbit((float)clip)))
+        tester_fail(t, "%a / %a became %a, want %a", (double)x, (double)divisor, (double)got, want);
+}
+
+static void check_quantise(tester *t, const void *arg) {
+    const pair *k = arg;
+    const size_t size = type_size(k->type);
+    static const float sizes[] = {1.0f, 100.0f, 0x1p-14f, 40000.0f, 0x1p-130f};
+    for (int fill = 0; fill <= TESTER_FILL_NONFINITE; fill++) {
+        for (int n = 0; n <= 70; n++) {
+            float *x = filled(t, "x", n, (tester_fill)fill);
+            const float divisor = n % 3 == 0 ? 1.0f : tester_uniform(t, 0.01f, 3.0f);
+            for (int i = 0; i < n; i++) {
+                x[i] *= sizes[n % 5];
+                if (i % 7 == 3) x[i] = rintf(64.0f * x[i]) / 128.0f; /* ties */
+            }
+            void *got = tester_buffer(t, "got", (size_t)n * size, size);
+            tester_seal(t, x);
+            tester_context(t, "n=%d fill=%s", n, tester_fill_name((tester_fill)fill));
+            k->level->quantise[k->type](got, x, divisor, n);
+            for (int i = 0; i < n; i++)
+                want_quantised(t, k->type, value_of(got, i, k->type), x[i], divisor);
             tester_release(t);
         }
     }
@@ -229,9 +316,10 @@ static void check_scores(tester *t, const void *arg) {
 
 /* --- softmax --- */
 
-static double logit_of(double x, const octavo_logit *logit) {
-    const double s = x * (double)logit->scale, cap = (double)logit->soft_cap;
-    return cap == 0.0 ? s : cap * tanh(s / cap);
+static double logit_of(double x, int j, const octavo_logit *logit) {
+    double s = x * (double)logit->scale, cap = (double)logit->soft_cap;
+    if (cap != 0.0) s = cap * tanh(s / cap);
+    return s - (double)logit->slope * fabs((double)logit->first + j);
 }
 
 static void check_softmax_once(tester *t, const pair *k, const octavo_logit *logit, float before,
@@ -255,16 +343,23 @@ static void check_softmax_once(tester *t, const pair *k, const octavo_logit *log
     double top = (double)before, size = fabs((double)before), want_sum = 0.0, sum_bound = 0.0;
     if (before == -INFINITY) size = 0.0;
     for (int j = begin; j < end; j++) {
-        top = fmax(top, logit_of((double)x[j], logit));
+        top = fmax(top, logit_of((double)x[j], j, logit));
         size = fmax(size, fabs((double)x[j] * (double)logit->scale));
+        size = fmax(size, (double)logit->slope * fabs((double)logit->first + j));
     }
     const double error = 4.0 * ULP * (2.0 * size + 1.0) + 2.0 * EXP * fabs((double)logit->soft_cap);
     if (!(fabs((double)max - top) <= error)) tester_fail(t, "max is %g", (double)max);
     for (int j = 0; j < BLOCK; j++) {
         const bool is_seen = j >= begin && j < end;
-        const double want = is_seen ? exp(logit_of((double)x[j], logit) - top) : 0.0;
-        const double bound = is_seen ? want * (2.0 * error + EXP) + 1e-37 : 0.0;
+        double want = is_seen ? exp(logit_of((double)x[j], j, logit) - top) : 0.0;
+        double bound = is_seen ? want * (2.0 * error + EXP) + 1e-37 : 0.0;
+        if (logit->round_weights) {
+            bound += want * 0x1p-8;
+            if (octavo_bf16_to_f32(octavo_f32_to_bf16(s[j])) != s[j])
+                tester_fail(t, "p[%d] is no bf16: %a", j, (double)s[j]);
+        }
         tester_near_f32(t, "p", &s[j], &want, &bound, 1);
+        if (logit->round_weights) want = (double)s[j], bound = 0.0; /* what is summed */
         want_sum += want;
         sum_bound += bound;
     }
@@ -280,7 +375,7 @@ static void check_softmax_once(tester *t, const pair *k, const octavo_logit *log
 
 /* Infinite logits as IEEE arithmetic has them; NaN must not get lost. */
 static void check_softmax_edges(tester *t, const pair *k) {
-    const octavo_logit logit = {1.0f, 0.0f};
+    const octavo_logit logit = {.scale = 1.0f};
     float *s = floats(t, "s", BLOCK), max, sum, rescale;
     for (int j = 0; j < BLOCK; j++)
         s[j] = -INFINITY;
@@ -294,12 +389,18 @@ static void check_softmax_edges(tester *t, const pair *k) {
     k->level->softmax(s, 1, 2, &logit, &max, &sum);
     if (s[1] != 1.0f || sum != 1.0f || s[0] != 0.0f)
         tester_fail(t, "a lowest logit alone weighs %g", (double)s[1]);
-    for (int cap = 0; cap < 2; cap++) {
+    static const octavo_logit logits[] = {
+        {.scale = 1.0f},
+        {.scale = 1.0f, .soft_cap = 20.0f},
+        {.scale = 1.0f, .slope = 0.5f, .first = -80.0f},
+        {.scale = 1.0f, .round_weights = true},
+    };
+    for (int l = 0; l < (int)OCTAVO_COUNT(logits); l++) {
         for (int j = 0; j < BLOCK; j++)
             s[j] = j == 17 ? octavo_f32_from_bits(0x7fc00155u) : 0.25f;
         max = 0.5f, sum = 1.0f;
-        k->level->softmax(s, 0, BLOCK, &(octavo_logit){1.0f, cap ? 20.0f : 0.0f}, &max, &sum);
-        if (!isnan(s[17]) || !isnan(sum)) tester_fail(t, "a NaN got lost (cap %d)", cap);
+        k->level->softmax(s, 0, BLOCK, &logits[l], &max, &sum);
+        if (!isnan(s[17]) || !isnan(sum)) tester_fail(t, "a NaN got lost (logit %d)", l);
     }
 }
 
@@ -307,7 +408,16 @@ static void check_softmax(tester *t, const void *arg) {
     const pair *k = arg;
     static const float befores[] = {-INFINITY, -40.0f, 0.0f, 2.0f, 300.0f};
     static const octavo_logit logits[] = {
-        {1.0f, 0.0f}, {0.125f, 0.0f}, {-1.0f, 0.0f}, {1.0f, 30.0f}, {0.3f, -5.0f}, {40.0f, 50.0f},
+        {.scale = 1.0f},
+        {.scale = 0.125f},
+        {.scale = -1.0f},
+        {.scale = 1.0f, .soft_cap = 30.0f},
+        {.scale = 0.3f, .soft_cap = -5.0f},
+        {.scale = 40.0f, .soft_cap = 50.0f},
+        {.scale = 1.0f, .slope = 0.25f, .first = -100.0f},
+        {.scale = 0.5f, .slope = 0.01f, .first = -20.0f, .soft_cap = 9.0f},
+        {.scale = 0.2f, .round_weights = true},
+        {.scale = 0.2f, .round_weights = true, .slope = 0.125f, .first = -1.0f},
     };
     for (size_t b = 0; b < sizeof befores / sizeof befores[0]; b++) {
         for (size_t l = 0; l < sizeof logits / sizeof logits[0]; l++) {
@@ -317,9 +427,8 @@ static void check_softmax(tester *t, const void *arg) {
                     begin = (int)tester_between(t, 0, BLOCK - 1);
                     end = (int)tester_between(t, begin + 1, BLOCK);
                 }
-                tester_context(t, "places=[%d, %d) max=%g scale=%g cap=%g", begin, end,
-                               (double)befores[b], (double)logits[l].scale,
-                               (double)logits[l].soft_cap);
+                tester_context(t, "places=[%d, %d) max=%g logit=%d", begin, end, (double)befores[b],
+                               (int)l);
                 check_softmax_once(t, k, &logits[l], befores[b], begin, end);
                 tester_release(t);
             }
@@ -332,7 +441,7 @@ static void check_softmax(tester *t, const void *arg) {
     while (tester_run(t)) {
         float max = 0.0f, sum = 0.0f;
         memcpy(s, x, BLOCK * FLOAT);
-        k->level->softmax(s, 0, BLOCK, &(octavo_logit){0.125f, 0.0f}, &max, &sum);
+        k->level->softmax(s, 0, BLOCK, &(octavo_logit){.scale = 0.125f}, &max, &sum);
     }
 }
 
@@ -453,18 +562,25 @@ void check_attention(tester *t) {
     octavo_attention_kernels_init(&level, tester_flags(t));
     octavo_attention_kernels_init(&avx2, tester_flags(t) & OCTAVO_CPU_AVX2);
     const octavo_attention_kernels *twin = tester_flags(t) & OCTAVO_CPU_AVX512 ? &avx2 : &level;
-    const pair pairs[] = {{&level, twin, F32}, {&level, twin, F16}, {&level, twin, BF16}};
+    const pair pairs[] = {{&level, twin, F32},      {&level, twin, F16},      {&level, twin, BF16},
+                          {&level, twin, FP8_E4M3}, {&level, twin, FP8_E5M2}, {&level, twin, INT8}};
     static const struct {
-        const char *load, *store, *stage_keys, *values;
-    } names[] = {{"load_f32", "store_f32", "stage_keys_f32", "values_f32"},
-                 {"load_f16", "store_f16", "stage_keys_f16", "values_f16"},
-                 {"load_bf16", "store_bf16", "stage_keys_bf16", "values_bf16"}};
-    for (int i = F32; i <= BF16; i++) {
-        if (i != F32) {
-            tester_check(t, names[i].load, (tester_function *)level.load[i], check_load, &pairs[i]);
+        const char *load, *store, *quantise, *stage_keys, *values;
+    } names[] = {
+        {"load_f32", "store_f32", "quantise_f32", "stage_keys_f32", "values_f32"},
+        {"load_f16", "store_f16", "quantise_f16", "stage_keys_f16", "values_f16"},
+        {"load_bf16", "store_bf16", "quantise_bf16", "stage_keys_bf16", "values_bf16"},
+        {"load_fp8_e4m3", NULL, "quantise_fp8_e4m3", "stage_keys_fp8_e4m3", "values_fp8_e4m3"},
+        {"load_fp8_e5m2", NULL, "quantise_fp8_e5m2", "stage_keys_fp8_e5m2", "values_fp8_e5m2"},
+        {"load_int8", NULL, "quantise_int8", "stage_keys_int8", "values_int8"},
+    };
+    for (int i = F32; i <= INT8; i++) {
+        tester_check(t, names[i].load, (tester_function *)level.load[i], check_load, &pairs[i]);
+        if (i == F16 || i == BF16)
             tester_check(t, names[i].store, (tester_function *)level.store[i], check_store,
                          &pairs[i]);
-        }
+        tester_check(t, names[i].quantise, (tester_function *)level.quantise[i], check_quantise,
+                     &pairs[i]);
         tester_check(t, names[i].stage_keys, (tester_function *)level.stage_keys[i],
                      check_stage_keys, &pairs[i]);
         tester_check(t, names[i].values, (tester_function *)level.values[i], check_values,

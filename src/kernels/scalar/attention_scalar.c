@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "kernels/scalar/vector_scalar.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +32,24 @@ static void load_bf16(float *out, const void *x, int64_t n) {
         out[i] = octavo_bf16_to_f32(bits[i]);
 }
 
+static void load_fp8_e4m3(float *out, const void *x, int64_t n) {
+    const uint8_t *bits = x;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = octavo_fp8_e4m3_to_f32(bits[i]);
+}
+
+static void load_fp8_e5m2(float *out, const void *x, int64_t n) {
+    const uint8_t *bits = x;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = octavo_fp8_e5m2_to_f32(bits[i]);
+}
+
+static void load_int8(float *out, const void *x, int64_t n) {
+    const int8_t *from = x;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = from[i];
+}
+
 static void store_f32(void *out, const float *x, float scale, int64_t n) {
     float *to = out;
     for (int64_t i = 0; i < n; i++)
@@ -49,34 +68,66 @@ static void store_bf16(void *out, const float *x, float scale, int64_t n) {
         to[i] = octavo_f32_to_bf16(x[i] * scale);
 }
 
+/* A NaN passes. */
+static float clipped(float x, float limit) {
+    if (x > limit) return limit;
+    return x < -limit ? -limit : x;
+}
+
+static void quantise_f32(void *out, const float *x, float divisor, int64_t n) {
+    float *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = clipped(x[i] / divisor, FLT_MAX);
+}
+
+static void quantise_f16(void *out, const float *x, float divisor, int64_t n) {
+    uint16_t *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = octavo_f32_to_f16(clipped(x[i] / divisor, 65504.0f));
+}
+
+static void quantise_bf16(void *out, const float *x, float divisor, int64_t n) {
+    const float largest = octavo_bf16_to_f32(0x7f7f);
+    uint16_t *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = octavo_f32_to_bf16(clipped(x[i] / divisor, largest));
+}
+
+static void quantise_fp8_e4m3(void *out, const float *x, float divisor, int64_t n) {
+    uint8_t *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = octavo_f32_to_fp8_e4m3(x[i] / divisor);
+}
+
+static void quantise_fp8_e5m2(void *out, const float *x, float divisor, int64_t n) {
+    uint8_t *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = octavo_f32_to_fp8_e5m2(x[i] / divisor);
+}
+
+static void quantise_int8(void *out, const float *x, float divisor, int64_t n) {
+    const float magic = 0x1.8p23f; /* whole numbers begin here, so adding it rounds */
+    int8_t *to = out;
+    for (int64_t i = 0; i < n; i++) {
+        float y = x[i] / divisor;
+        y = y != y ? 0.0f : y > 127.0f ? 127.0f : y < -128.0f ? -128.0f : y;
+        to[i] = (int8_t)((y + magic) - magic);
+    }
+}
+
 /* --- keys --- */
 
 typedef void load_fn(float *out, const void *x, int64_t n);
 
 static inline void stage_keys(load_fn *load, float *kt, const uint8_t *const *slots, size_t offset,
                               int begin, int end, int d) {
-    float row[OCTAVO_ATTENTION_MAX_DIM];
+    float row[OCTAVO_ATTENTION_MAX_KEY_DIM];
     for (int j = begin / GROUP * GROUP; j < (end + GROUP - 1) / GROUP * GROUP; j++) {
         float *column = kt + (size_t)(j / GROUP) * (size_t)d * GROUP + j % GROUP;
         load(row, slots[j] + offset, d);
         for (int i = 0; i < d; i++)
             column[i * GROUP] = row[i];
     }
-}
-
-static void stage_keys_f32(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                           int end, int d) {
-    stage_keys(load_f32, kt, slots, offset, begin, end, d);
-}
-
-static void stage_keys_f16(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                           int end, int d) {
-    stage_keys(load_f16, kt, slots, offset, begin, end, d);
-}
-
-static void stage_keys_bf16(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                            int end, int d) {
-    stage_keys(load_bf16, kt, slots, offset, begin, end, d);
 }
 
 static void scores(float *s, const float *q, int64_t q_stride, int n_rows, const float *kt,
@@ -116,11 +167,14 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
         }
         s[j] *= logit->scale;
         if (logit->soft_cap != 0.0f) s[j] = soft_cap(s[j], logit->soft_cap);
+        if (logit->slope != 0.0f) s[j] -= logit->slope * fabsf(logit->first + (float)j);
         top = octavo_attention_max(top, s[j]);
     }
     float base = octavo_attention_base(top);
-    for (int j = 0; j < BLOCK; j++)
+    for (int j = 0; j < BLOCK; j++) {
         s[j] = octavo_exp_scalar(s[j] - base);
+        if (logit->round_weights) s[j] = octavo_bf16_to_f32(octavo_f32_to_bf16(s[j]));
+    }
     float parts[BLOCK];
     memcpy(parts, s, sizeof parts);
     octavo_tree_add(parts, BLOCK, 1, 1);
@@ -151,23 +205,27 @@ static inline void values(load_fn *load, float *acc, int64_t acc_stride, const f
     }
 }
 
-static void values_f32(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                       int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                       int d) {
-    values(load_f32, acc, acc_stride, rescale, p, n_rows, slots, offset, begin, end, d);
-}
+/* --- one entry per type for what depends on it --- */
 
-static void values_f16(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                       int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                       int d) {
-    values(load_f16, acc, acc_stride, rescale, p, n_rows, slots, offset, begin, end, d);
-}
+#define ENTRIES(type)                                                                              \
+    static void stage_keys_##type(float *kt, const uint8_t *const *slots, size_t offset,           \
+                                  int begin, int end, int d) {                                     \
+        stage_keys(load_##type, kt, slots, offset, begin, end, d);                                 \
+    }                                                                                              \
+    static void values_##type(float *acc, int64_t acc_stride, const float *rescale,                \
+                              const float *p, int n_rows, const uint8_t *const *slots,             \
+                              size_t offset, int begin, int end, int d) {                          \
+        values(load_##type, acc, acc_stride, rescale, p, n_rows, slots, offset, begin, end, d);    \
+    }
 
-static void values_bf16(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                        int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                        int d) {
-    values(load_bf16, acc, acc_stride, rescale, p, n_rows, slots, offset, begin, end, d);
-}
+ENTRIES(f32)
+ENTRIES(f16)
+ENTRIES(bf16)
+ENTRIES(fp8_e4m3)
+ENTRIES(fp8_e5m2)
+ENTRIES(int8)
+
+#undef ENTRIES
 
 /* --- joining --- */
 
@@ -195,12 +253,16 @@ static float sink(float logit, float *max, float *sum) {
 void octavo_attention_kernels_scalar(octavo_attention_kernels *kernels) {
     *kernels = (octavo_attention_kernels){
         .tile_rows = 1,
-        .load = {load_f32, load_f16, load_bf16},
+        .load = {load_f32, load_f16, load_bf16, load_fp8_e4m3, load_fp8_e5m2, load_int8},
         .store = {store_f32, store_f16, store_bf16},
-        .stage_keys = {stage_keys_f32, stage_keys_f16, stage_keys_bf16},
+        .quantise = {quantise_f32, quantise_f16, quantise_bf16, quantise_fp8_e4m3,
+                     quantise_fp8_e5m2, quantise_int8},
+        .stage_keys = {stage_keys_f32, stage_keys_f16, stage_keys_bf16, stage_keys_fp8_e4m3,
+                       stage_keys_fp8_e5m2, stage_keys_int8},
         .scores = scores,
         .softmax = softmax,
-        .values = {values_f32, values_f16, values_bf16},
+        .values = {values_f32, values_f16, values_bf16, values_fp8_e4m3, values_fp8_e5m2,
+                   values_int8},
         .merge = merge,
         .sink = sink,
     };

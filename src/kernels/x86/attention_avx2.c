@@ -4,24 +4,27 @@
  * worth wider vectors.
  */
 #include "kernels/attention.h"
+#include "kernels/x86/attention_load.h"
 #include "kernels/x86/vector_ops_avx2.h"
 
-typedef __m128i half;
-
-static inline half half_load(const uint16_t *x) {
-    return _mm_loadu_si128((const __m128i *)x);
+static inline vec vec_load_type(const void *x, int64_t i, int type) {
+    return load8(x, i, type);
 }
 
-static inline half half_of(__m256i x, int v) {
-    return v ? _mm256_extracti128_si256(x, 1) : _mm256_castsi256_si128(x);
+/* Nearest even; see octavo_f32_to_bf16. */
+static inline vec vec_round_bf16(vec v) {
+    __m256i u = _mm256_castps_si256(v);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    u = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    u = _mm256_and_si256(u, _mm256_set1_epi32((int)0xffff0000u));
+    return _mm256_blendv_ps(_mm256_castsi256_ps(u), v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
 }
 
-static inline vec vec_from_f16(half bits) {
-    return _mm256_cvtph_ps(bits);
-}
-
-static inline vec vec_from_bf16(half bits) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+/* first + add, first + add + 1 ... */
+static inline vec vec_count(float first, int add) {
+    __m256i count = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    count = _mm256_add_epi32(count, _mm256_set1_epi32(add));
+    return _mm256_add_ps(_mm256_set1_ps(first), _mm256_cvtepi32_ps(count));
 }
 
 /* Lanes outside [begin, end) become -inf; lane 0 is position `first`. */

@@ -4,25 +4,45 @@
  * equals AVX2's bit for bit: the same operations in the same order, twice as wide.
  */
 #include "kernels/attention.h"
+#include "kernels/x86/attention_load.h"
 #include "kernels/x86/vector_ops_avx512.h"
 
-typedef __m256i half;
-
-static inline half half_load(const uint16_t *x) {
-    return _mm256_loadu_si256((const __m256i *)x);
+static inline vec vec_load_type(const void *x, int64_t i, int type) {
+    const uint8_t *bytes = x;
+    const __m256i *halves = (const void *)(bytes + 2 * i);
+    const __m128i *quarters = (const void *)(bytes + i);
+    switch (type) {
+    case F32:
+        return _mm512_loadu_ps((const float *)x + i);
+    case F16:
+        return _mm512_cvtph_ps(_mm256_loadu_si256(halves));
+    case BF16: {
+        __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(halves));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+    }
+    case FP8_E4M3: {
+        vec scaled = _mm512_cvtph_ps(e4m3_as_f16(_mm_loadu_si128(quarters)));
+        return _mm512_mul_ps(scaled, _mm512_set1_ps(E4M3_AS_F16));
+    }
+    case FP8_E5M2:
+        return _mm512_cvtph_ps(e5m2_as_f16(_mm_loadu_si128(quarters)));
+    default:
+        return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(quarters)));
+    }
 }
 
-static inline half half_of(__m256i x, int v) {
-    (void)v; /* is 0 */
-    return x;
+static inline vec vec_round_bf16(vec v) {
+    __m512i u = _mm512_castps_si512(v);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    u = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    u = _mm512_and_si512(u, _mm512_set1_epi32((int)0xffff0000u));
+    return _mm512_mask_mov_ps(_mm512_castsi512_ps(u), _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
 }
 
-static inline vec vec_from_f16(half bits) {
-    return _mm512_cvtph_ps(bits);
-}
-
-static inline vec vec_from_bf16(half bits) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+static inline vec vec_count(float first, int add) {
+    __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    count = _mm512_add_epi32(count, _mm512_set1_epi32(add));
+    return _mm512_add_ps(_mm512_set1_ps(first), _mm512_cvtepi32_ps(count));
 }
 
 static inline vec keep_range(vec x, int first, int begin, int end) {

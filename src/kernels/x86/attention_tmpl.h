@@ -2,9 +2,8 @@
  *
  * Attention over one block in vectors of VEC_WIDTH (a divisor of OCTAVO_KEY_GROUP) floats. Included
  * once by each level's file, after the header with its vec_ operations and after
- *   half, half_load, half_of    16-bit elements of one vector: the type, from memory, or the v-th
- *                               VEC_WIDTH of 16
- *   vec_from_f16, vec_from_bf16 floats from them
+ *   vec_load_type               VEC_WIDTH elements of a type as f32
+ *   vec_round_bf16, vec_count   as named
  *   keep_range                  lanes outside a range of positions become -inf
  *   tile_groups                 how many groups of 16 keys or lanes a tile of so many rows takes:
  *                               1, 2 or 4, less for more rows, as many accumulators as stay in
@@ -23,66 +22,44 @@
 #define BLOCK OCTAVO_SOFTMAX_BLOCK
 #define GROUP OCTAVO_KEY_GROUP
 
-enum { F32, F16, BF16 };
 enum { TILE_ROWS = 6, GROUP_VECS = GROUP / VEC_WIDTH, BLOCK_VECS = BLOCK / VEC_WIDTH };
 
 /* --- rows of each number type --- */
 
-static OCTAVO_ALWAYS_INLINE vec from_half(half bits, const int type) {
-    return type == F16 ? vec_from_f16(bits) : vec_from_bf16(bits);
-}
-
-static OCTAVO_ALWAYS_INLINE vec load(const void *x, int64_t i, const int type) {
-    if (type == F32) return vec_load((const float *)x + i);
-    return from_half(half_load((const uint16_t *)x + i), type);
-}
-
-/* Of a 16-bit type. */
-static OCTAVO_ALWAYS_INLINE void load_row(float *out, const void *x, int64_t n, const int type) {
-    int64_t i = 0;
-    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
-        vec_store(out + i, load(x, i, type));
-    for (; i < n; i++) {
-        uint16_t bits = ((const uint16_t *)x)[i];
-        out[i] = type == F16 ? octavo_f16_to_f32(bits) : octavo_bf16_to_f32(bits);
+static OCTAVO_ALWAYS_INLINE float load_one(const void *x, int64_t i, const int type) {
+    switch (type) {
+    case F32:
+        return ((const float *)x)[i];
+    case F16:
+        return octavo_f16_to_f32(((const uint16_t *)x)[i]);
+    case BF16:
+        return octavo_bf16_to_f32(((const uint16_t *)x)[i]);
+    case FP8_E4M3:
+        return octavo_fp8_e4m3_to_f32(((const uint8_t *)x)[i]);
+    case FP8_E5M2:
+        return octavo_fp8_e5m2_to_f32(((const uint8_t *)x)[i]);
+    default:
+        return ((const int8_t *)x)[i];
     }
 }
 
-static void load_f16(float *out, const void *x, int64_t n) {
-    load_row(out, x, n, F16);
-}
-
-static void load_bf16(float *out, const void *x, int64_t n) {
-    load_row(out, x, n, BF16);
+static OCTAVO_ALWAYS_INLINE void load_row(float *out, const void *x, int64_t n, const int type) {
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, vec_load_type(x, i, type));
+    for (; i < n; i++)
+        out[i] = load_one(x, i, type);
 }
 
 /* --- keys --- */
 
-/* Lanes [i, i + 8) of 16 rows to to[8][16]. */
-static OCTAVO_ALWAYS_INLINE void stage_16bit(float *to, const uint8_t *const *slots, size_t offset,
+/* Lanes [i, i + n), n up to 8, of 16 rows to to[n][16]. */
+static OCTAVO_ALWAYS_INLINE void stage_lanes(float *to, const uint8_t *const *slots, size_t offset,
                                              int i, int n, const int type) {
-    __m256i column[8];
-    offset += (size_t)i * sizeof(uint16_t);
-    for (int k = 0; k < 8; k++) {
-        __m128i low = _mm_loadu_si128((const void *)(slots[k] + offset));
-        __m128i high = _mm_loadu_si128((const void *)(slots[k + 8] + offset));
-        column[k] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-    }
-    transpose16(column);
-    for (int k = 0; k < n; k++) {
-        for (int v = 0; v < GROUP_VECS; v++)
-            vec_store_aligned(to + k * GROUP + v * VEC_WIDTH,
-                              from_half(half_of(column[k], v), type));
-    }
-}
-
-static OCTAVO_ALWAYS_INLINE void stage_32bit(float *to, const uint8_t *const *slots, size_t offset,
-                                             int i, int n) {
-    offset += (size_t)i * sizeof(float);
     for (int first = 0; first < GROUP; first += 8) {
         __m256 m[8];
         for (int k = 0; k < 8; k++)
-            m[k] = _mm256_loadu_ps((const void *)(slots[first + k] + offset));
+            m[k] = load8(slots[first + k] + offset, i, type);
         transpose8(m);
         for (int k = 0; k < n; k++)
             _mm256_store_ps(to + k * GROUP + first, m[k]);
@@ -95,33 +72,10 @@ static OCTAVO_ALWAYS_INLINE void stage_keys(float *kt, const uint8_t *const *slo
         float *to = kt + (size_t)g * (size_t)d * GROUP;
         const uint8_t *const *rows = slots + g * GROUP;
         int i = 0;
-        for (; i + 8 <= d; i += 8, to += 8 * GROUP) {
-            if (type == F32)
-                stage_32bit(to, rows, offset, i, 8);
-            else
-                stage_16bit(to, rows, offset, i, 8, type);
-        }
-        if (i == d) continue;
-        if (type == F32)
-            stage_32bit(to, rows, offset, i, d - i);
-        else
-            stage_16bit(to, rows, offset, i, d - i, type);
+        for (; i + 8 <= d; i += 8, to += 8 * GROUP)
+            stage_lanes(to, rows, offset, i, 8, type);
+        if (i < d) stage_lanes(to, rows, offset, i, d - i, type);
     }
-}
-
-static void stage_keys_f32(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                           int end, int d) {
-    stage_keys(kt, slots, offset, begin, end, d, F32);
-}
-
-static void stage_keys_f16(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                           int end, int d) {
-    stage_keys(kt, slots, offset, begin, end, d, F16);
-}
-
-static void stage_keys_bf16(float *kt, const uint8_t *const *slots, size_t offset, int begin,
-                            int end, int d) {
-    stage_keys(kt, slots, offset, begin, end, d, BF16);
 }
 
 /* --- scores --- */
@@ -247,6 +201,11 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
         for (int i = 0; i < BLOCK_VECS; i++)
             v[i] = soft_cap(v[i], cap);
     }
+    if (logit->slope != 0.0f) {
+        const vec slope = vec_set(logit->slope);
+        for (int i = 0; i < BLOCK_VECS; i++)
+            v[i] = vec_fnma(slope, vec_abs(vec_count(logit->first, i * VEC_WIDTH)), v[i]);
+    }
     if (begin > 0 || end < BLOCK) {
         for (int i = 0; i < BLOCK_VECS; i++)
             v[i] = keep_range(v[i], i * VEC_WIDTH, begin, end);
@@ -255,6 +214,7 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
     const float base = octavo_attention_base(top);
     for (int i = 0; i < BLOCK_VECS; i++) {
         v[i] = exp_low(vec_sub(v[i], vec_set(base)));
+        if (logit->round_weights) v[i] = vec_round_bf16(v[i]);
         vec_store_aligned(s + i * VEC_WIDTH, v[i]);
     }
     const float rescale = *max == base ? 1.0f : exp1(*max - base);
@@ -289,7 +249,7 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
         const uint8_t *row = block->slots[j] + block->offset;
         vec x[BLOCK_VECS];
         for (int v = 0; v < vectors; v++)
-            x[v] = load(row, i + v * VEC_WIDTH, type);
+            x[v] = vec_load_type(row, i + v * VEC_WIDTH, type);
         for (int r = 0; r < rows; r++) {
             vec weight = vec_set(p[r * BLOCK + j]);
             for (int v = 0; v < vectors; v++)
@@ -346,35 +306,46 @@ static OCTAVO_ALWAYS_INLINE void values(float *acc, int64_t stride, const float 
     }
 }
 
-static void values_f32(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                       int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                       int d) {
-    values(acc, acc_stride, rescale, p, n_rows, &(value_block){slots, offset, begin, end}, d, F32);
-}
+/* --- one entry per type for what depends on it --- */
 
-static void values_f16(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                       int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                       int d) {
-    values(acc, acc_stride, rescale, p, n_rows, &(value_block){slots, offset, begin, end}, d, F16);
-}
+#define ENTRIES(name, type)                                                                        \
+    static void load_##name(float *out, const void *x, int64_t n) {                                \
+        load_row(out, x, n, type);                                                                 \
+    }                                                                                              \
+    static void stage_keys_##name(float *kt, const uint8_t *const *slots, size_t offset,           \
+                                  int begin, int end, int d) {                                     \
+        stage_keys(kt, slots, offset, begin, end, d, type);                                        \
+    }                                                                                              \
+    static void values_##name(float *acc, int64_t acc_stride, const float *rescale,                \
+                              const float *p, int n_rows, const uint8_t *const *slots,             \
+                              size_t offset, int begin, int end, int d) {                          \
+        values(acc, acc_stride, rescale, p, n_rows, &(value_block){slots, offset, begin, end}, d,  \
+               type);                                                                              \
+    }                                                                                              \
+    static void set_##name(octavo_attention_kernels *kernels) {                                    \
+        kernels->load[type] = load_##name;                                                         \
+        kernels->stage_keys[type] = stage_keys_##name;                                             \
+        kernels->values[type] = values_##name;                                                     \
+    }
 
-static void values_bf16(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                        int n_rows, const uint8_t *const *slots, size_t offset, int begin, int end,
-                        int d) {
-    values(acc, acc_stride, rescale, p, n_rows, &(value_block){slots, offset, begin, end}, d, BF16);
-}
+ENTRIES(f32, F32)
+ENTRIES(f16, F16)
+ENTRIES(bf16, BF16)
+ENTRIES(fp8_e4m3, FP8_E4M3)
+ENTRIES(fp8_e5m2, FP8_E5M2)
+ENTRIES(int8, INT8)
+
+#undef ENTRIES
 
 /* All of the above. */
 static void set_kernels(octavo_attention_kernels *kernels) {
     kernels->tile_rows = TILE_ROWS;
-    kernels->load[F16] = load_f16;
-    kernels->load[BF16] = load_bf16;
-    kernels->stage_keys[F32] = stage_keys_f32;
-    kernels->stage_keys[F16] = stage_keys_f16;
-    kernels->stage_keys[BF16] = stage_keys_bf16;
+    set_f32(kernels);
+    set_f16(kernels);
+    set_bf16(kernels);
+    set_fp8_e4m3(kernels);
+    set_fp8_e5m2(kernels);
+    set_int8(kernels);
     kernels->scores = scores;
     kernels->softmax = softmax;
-    kernels->values[F32] = values_f32;
-    kernels->values[F16] = values_f16;
-    kernels->values[BF16] = values_bf16;
 }

@@ -8,31 +8,6 @@
 #include "base/compiler.h"
 #include "kernels/x86/intrinsics.h"
 
-/* 16 rows of 8 16-bit lanes into 8 columns: row k is the lower (k < 8) or upper half of
- * column[k % 8]; afterwards column[i] holds lane i of rows 0-15. */
-static OCTAVO_ALWAYS_INLINE void transpose16(__m256i column[8]) {
-    __m256i a0 = _mm256_unpacklo_epi16(column[0], column[1]);
-    __m256i a1 = _mm256_unpacklo_epi16(column[2], column[3]);
-    __m256i a2 = _mm256_unpacklo_epi16(column[4], column[5]);
-    __m256i a3 = _mm256_unpacklo_epi16(column[6], column[7]);
-    __m256i b0 = _mm256_unpackhi_epi16(column[0], column[1]);
-    __m256i b1 = _mm256_unpackhi_epi16(column[2], column[3]);
-    __m256i b2 = _mm256_unpackhi_epi16(column[4], column[5]);
-    __m256i b3 = _mm256_unpackhi_epi16(column[6], column[7]);
-    __m256i c0 = _mm256_unpacklo_epi32(a0, a1), c1 = _mm256_unpackhi_epi32(a0, a1);
-    __m256i c2 = _mm256_unpacklo_epi32(a2, a3), c3 = _mm256_unpackhi_epi32(a2, a3);
-    __m256i e0 = _mm256_unpacklo_epi32(b0, b1), e1 = _mm256_unpackhi_epi32(b0, b1);
-    __m256i e2 = _mm256_unpacklo_epi32(b2, b3), e3 = _mm256_unpackhi_epi32(b2, b3);
-    column[0] = _mm256_unpacklo_epi64(c0, c2);
-    column[1] = _mm256_unpackhi_epi64(c0, c2);
-    column[2] = _mm256_unpacklo_epi64(c1, c3);
-    column[3] = _mm256_unpackhi_epi64(c1, c3);
-    column[4] = _mm256_unpacklo_epi64(e0, e2);
-    column[5] = _mm256_unpackhi_epi64(e0, e2);
-    column[6] = _mm256_unpacklo_epi64(e1, e3);
-    column[7] = _mm256_unpackhi_epi64(e1, e3);
-}
-
 /* 8 x 8 f32. */
 static OCTAVO_ALWAYS_INLINE void transpose8(__m256 m[8]) {
     __m256 a0 = _mm256_unpacklo_ps(m[0], m[1]), a1 = _mm256_unpackhi_ps(m[0], m[1]);
