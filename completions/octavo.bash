@@ -37,7 +37,12 @@ _octavo() {
         previous=${COMP_WORDS[COMP_CWORD - 2]}
     fi
 
-    help=$("$1" "$command" --help 2>/dev/null) || return
+    # a command of two words
+    if [[ $command == bench && $COMP_CWORD -gt 2 && ${COMP_WORDS[2]} =~ ^(attention|machine)$ ]]; then
+        help=$("$1" bench "${COMP_WORDS[2]}" --help 2>/dev/null) || return
+    else
+        help=$("$1" "$command" --help 2>/dev/null) || return
+    fi
     value=
     [[ $previous == -* ]] && value=$(_octavo_value "$previous" <<<"$help")
     case $value in
@@ -54,7 +59,9 @@ _octavo() {
         fi
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
-        [[ $command == bench && $COMP_CWORD == 2 && machine == "$word"* ]] && COMPREPLY+=(machine)
+        if [[ $command == bench && $COMP_CWORD == 2 ]]; then
+            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "attention machine" -- "$word")
+        fi
         ;;
     esac
 }

@@ -18,6 +18,12 @@ static const octavo_command COMMANDS[] = {
      "In a chat: Ctrl-C stops the answer, Ctrl-D or /exit ends, /clear forgets the conversation,\n"
      "a backslash at the end of a line continues it on the next.",
      octavo_command_run},
+    {"bench attention", "", "Measures the attention kernel alone.",
+     "A batch is Q:KV,Q:KV,...: sequences of Q new tokens in a context of KV, those included;\n"
+     "NxQ:KV is N alike. Bytes are what must be read of the cache (each visible key and value\n"
+     "once), the queries and the output. Shares are of the machine's limits, measured before and\n"
+     "after in the same process.",
+     octavo_command_bench_attention},
     {"bench machine", "", "Measures what the machine can do at most, for each number of threads.",
      NULL, octavo_command_bench_machine},
     {"bench", "MODEL", "Measures how fast a model reads prompts and writes answers.",
@@ -49,7 +55,7 @@ static void print_commands(FILE *stream) {
         "split one.\n\nCommands:\n",
         stream);
     for (size_t i = 0; i < OCTAVO_COUNT(COMMANDS); i++)
-        fprintf(stream, "  %-15s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+        fprintf(stream, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     fputs("\noctavo help COMMAND tells about one, octavo --version tells the version.\n", stream);
 }
 

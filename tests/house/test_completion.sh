@@ -40,6 +40,10 @@ expect exact run --precision ''
 expect exact run --precision = e
 expect bf16 run m.gguf --kv-dtype b
 expect machine bench m
+expect attention bench ''
+expect --batch bench attention --b
+expect columns bench attention --layout ''
+expect --depth bench m.gguf --d
 cd "$SOURCE"
 expect README.md run READ
 expect README.md run -f READ

@@ -4,6 +4,7 @@
 # usage: test_pages.sh COMMAND
 # Manual pages and --help agree: every command has a page, every option of its help is in the page (or,
 # if it is common to commands that run a model, in octavo.1), and no page names an option that is not.
+# Commands of two words share the page of their first.
 . "$(dirname "$0")/lib.sh"
 octavo=$1
 man=$SOURCE/docs/man
@@ -15,8 +16,9 @@ options_of_page() {
         sed -n -e 's/^ *Fl \(-[a-z][-a-z0-9]*\).*/-\1/p' -e 's/^ *Fl \([a-z]\)\( .*\)*$/-\1/p' | LC_ALL=C sort -u
 }
 
-"$octavo" --help | awk '/^[A-Za-z]/ { here = tolower($0) ~ /^commands/ } here && /^  [a-z]/ { print $1 }' |
-    LC_ALL=C sort -u >"$scratch/commands"
+"$octavo" --help | awk '/^[A-Za-z]/ { here = tolower($0) ~ /^commands/ } here && /^  [a-z]/ { print }' |
+    sed 's/^  \([a-z]*\( [a-z]*\)*\)  .*/\1/' >"$scratch/names"
+sed 's/ .*//' "$scratch/names" | LC_ALL=C sort -u >"$scratch/commands"
 [ -s "$scratch/commands" ] || die "octavo --help lists no commands"
 
 options_of_page "$man/octavo.1" | grep -v -x -e --help -e -h -e --version >"$scratch/common"
@@ -28,7 +30,10 @@ while read -r command; do
         wrong=1
         continue
     }
-    "$octavo" "$command" --help | options_of_help | grep -v -x -e --help -e -h >"$scratch/help" || :
+    grep -e "^$command\$" -e "^$command " "$scratch/names" | while read -r name; do
+        # shellcheck disable=SC2086 # a name of two words is two arguments
+        "$octavo" $name --help
+    done | options_of_help | grep -v -x -e --help -e -h >"$scratch/help" || :
     [ -s "$scratch/help" ] || die "octavo $command --help lists no options"
     options_of_page "$page" >"$scratch/page"
     LC_ALL=C sort -u "$scratch/page" "$scratch/common" >"$scratch/described"
