@@ -25,11 +25,10 @@ typedef struct job {
     void *workspace;
     const octavo_attention_item *item;
     attention_scratch scratch;
-    octavo_logit logit;
-    int32_t n_rows;   /* of one kv head: tokens x group */
-    int64_t width;    /* floats between accumulator rows */
-    size_t row_bytes; /* between K and V of a head in the cache */
-    size_t kv_size;
+    attention_pages pages;
+    int32_t n_rows;       /* of one kv head: tokens x group */
+    int64_t q_width;      /* floats between query rows */
+    int64_t width;        /* floats between accumulator rows */
     attention_range seen; /* by any of its rows */
     attention_range full; /* by all of them */
 } job;
@@ -55,8 +54,7 @@ static bool resolve(const job *j, attention_range range, int64_t index, block *b
     const octavo_attention_batch *batch = &j->plan->batch;
     const int32_t *pages = batch->block_tables + j->item->seq * batch->pages_per_seq;
     const uint8_t *cache = j->op->kv_cache;
-    const int64_t page_bytes = j->op->page_stride * (int64_t)j->kv_size;
-    const int64_t slot_bytes = j->op->slot_stride * (int64_t)j->kv_size;
+    const int64_t page_bytes = j->pages.page_bytes, slot_bytes = j->pages.slot_bytes;
     attention_range part = intersect(range, index * BLOCK, (index + 1) * BLOCK);
     if (part.begin == part.end) return false;
     b->first = index * BLOCK;
@@ -83,7 +81,7 @@ static bool resolve(const job *j, attention_range range, int64_t index, block *b
 
 /* Asks for rows [begin, end) of a block that is needed later. */
 static void prefetch(const job *j, const block *b, size_t offset, int begin, int end) {
-    const size_t bytes = (size_t)j->plan->limits.heads.head_dim * j->kv_size;
+    const size_t bytes = j->pages.key_words * 4;
     if (begin < b->begin) begin = b->begin;
     if (end > b->end) end = b->end;
     for (int i = begin; i < end; i++) {
@@ -105,6 +103,22 @@ static places row_places(const job *j, const block *b, int32_t row) {
     return (places){(int)(begin > 0 ? begin : 0), (int)(end < BLOCK ? end : BLOCK)};
 }
 
+static int32_t query_head(const job *j, int32_t row) {
+    const octavo_attention_heads *heads = &j->plan->limits.heads;
+    int32_t head = j->item->head + row / j->n_rows;
+    return head * (heads->n_q_heads / heads->n_kv_heads) + j->item->group +
+           row % j->n_rows % j->item->n_group;
+}
+
+static int32_t query_token(const job *j, int32_t row) {
+    return j->item->token + row % j->n_rows / j->item->n_group;
+}
+
+/* From a slot's address to the keys of a head. */
+static size_t head_offset(const job *j, int32_t head) {
+    return (size_t)(j->item->head + head) * j->pages.head_bytes + j->pages.key_offset;
+}
+
 /* Where the values of a block are, as what type. */
 typedef struct value_source {
     octavo_dtype type;
@@ -115,7 +129,8 @@ typedef struct value_source {
 static void add_places(const job *j, const value_source *from, float *acc, const float *rescale,
                        const float *weights, int32_t n, places p) {
     j->kernels->values[from->type](acc, j->width, rescale, weights, n, from->slots, from->offset,
-                                   p.begin, p.end, j->plan->limits.heads.head_dim);
+                                   p.begin, p.end,
+                                   octavo_attention_value_dim(&j->plan->limits.heads));
 }
 
 /* acc = rescale x acc + weights x values for the rows [row, row + n) of a head, each of which sees
@@ -145,31 +160,53 @@ static void add_values(const job *j, const block *b, const value_source *from, f
     }
 }
 
+/* How kv head `head` of the item turns its row's dot products into weights. */
+static octavo_logit row_logit(const job *j, const block *b, int32_t head, int32_t row) {
+    const octavo_attention_op *op = j->op;
+    const octavo_attention_heads *heads = &j->plan->limits.heads;
+    octavo_logit logit = {.scale = op->scale,
+                          .soft_cap = op->soft_cap,
+                          .round_weights = op->precision == OCTAVO_ATTENTION_BF16};
+    if (op->k_scales) logit.scale *= op->k_scales[j->item->head + head];
+    if (op->alibi_slopes) {
+        const int64_t q_len = attention_query_length(&j->plan->batch, j->item->seq);
+        const int64_t own = j->plan->batch.kv_lens[j->item->seq] - q_len + query_token(j, row);
+        const int32_t group = heads->n_q_heads / heads->n_kv_heads;
+        logit.slope = op->alibi_slopes[(j->item->head + head) * group + j->item->group +
+                                       row % j->item->n_group];
+        logit.first = (float)(b->first - own);
+    }
+    return logit;
+}
+
 /* One token's rows: all see the same places, and memory is what takes time. Goes through the block
  * in small steps and asks for as much of the next block's memory at each, so that loads and
  * arithmetic overlap. */
-static void attend_token(const job *j, const block *b, const block *next, size_t offset, int32_t at,
-                         float *acc, float *max, float *sum) {
+static void attend_token(const job *j, const block *b, const block *next, int32_t head, float *acc,
+                         float *max, float *sum) {
     enum { STEP = OCTAVO_KEY_GROUP };
     const attention_scratch *s = &j->scratch;
     const int d = j->plan->limits.heads.head_dim;
-    const int32_t n = j->n_rows;
+    const int32_t n = j->n_rows, at = head * n;
+    const size_t offset = head_offset(j, head), value_offset = offset + j->pages.value_offset;
     float *weights = s->weights + (int64_t)at * BLOCK;
-    const value_source from = {j->op->kv_dtype, b->slots, offset + j->row_bytes};
+    const value_source from = {j->op->kv_dtype, b->slots, value_offset};
     for (int i = 0; i < BLOCK; i += STEP) {
         if (next) prefetch(j, next, offset, i, i + STEP);
         const int begin = b->begin > i ? b->begin : i, end = b->end < i + STEP ? b->end : i + STEP;
         if (begin < end)
             j->kernels->stage_keys[from.type](s->keys, b->slots, offset, begin, end, d);
     }
-    j->kernels->scores(weights, s->queries + at * j->width, j->width, n, s->keys, b->begin, b->end,
-                       d);
-    for (int32_t r = 0; r < n; r++)
-        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, b->begin, b->end,
-                                            &j->logit, max + at + r, sum + at + r);
+    j->kernels->scores(weights, s->queries + at * j->q_width, j->q_width, n, s->keys, b->begin,
+                       b->end, d);
+    for (int32_t r = 0; r < n; r++) {
+        const octavo_logit logit = row_logit(j, b, head, r);
+        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, b->begin, b->end, &logit,
+                                            max + at + r, sum + at + r);
+    }
     const float *rescale = s->rescale;
     for (int i = 0; i < BLOCK; i += STEP) {
-        if (next) prefetch(j, next, offset + j->row_bytes, i, i + STEP);
+        if (next) prefetch(j, next, value_offset, i, i + STEP);
         const places p = {b->begin > i ? b->begin : i, b->end < i + STEP ? b->end : i + STEP};
         if (p.begin >= p.end) continue;
         add_places(j, &from, acc + at * j->width, rescale, weights, n, p);
@@ -182,10 +219,10 @@ static void attend_block(const job *j, const block *b, const block *next, int32_
                          float *max, float *sum) {
     const attention_scratch *s = &j->scratch;
     const int d = j->plan->limits.heads.head_dim;
-    const size_t offset = (size_t)(2 * (j->item->head + head)) * j->row_bytes;
+    const size_t offset = head_offset(j, head), value_offset = offset + j->pages.value_offset;
 
     if (j->item->n_tokens == 1 && j->n_rows <= j->kernels->tile_rows) {
-        attend_token(j, b, next, offset, head * j->n_rows, acc, max, sum);
+        attend_token(j, b, next, head, acc, max, sum);
         return;
     }
     /* the rows that see anything here are a run, as tokens ascend */
@@ -201,18 +238,19 @@ static void attend_block(const job *j, const block *b, const block *next, int32_
 
     if (next) {
         prefetch(j, next, offset, 0, BLOCK);
-        prefetch(j, next, offset + j->row_bytes, 0, BLOCK);
+        prefetch(j, next, value_offset, 0, BLOCK);
     }
     j->kernels->stage_keys[j->op->kv_dtype](s->keys, b->slots, offset, b->begin, b->end, d);
-    j->kernels->scores(weights, s->queries + at * j->width, j->width, n, s->keys, b->begin, b->end,
-                       d);
+    j->kernels->scores(weights, s->queries + at * j->q_width, j->q_width, n, s->keys, b->begin,
+                       b->end, d);
     for (int32_t r = 0; r < n; r++) {
         const places own = row_places(j, b, begin + r);
+        const octavo_logit logit = row_logit(j, b, head, begin + r);
         s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, own.begin, own.end,
-                                            &j->logit, max + at + r, sum + at + r);
+                                            &logit, max + at + r, sum + at + r);
     }
 
-    value_source from = {j->op->kv_dtype, b->slots, offset + j->row_bytes};
+    value_source from = {j->op->kv_dtype, b->slots, value_offset};
     const uint8_t *staged[BLOCK];
     const int32_t tile = j->kernels->tile_rows;
     if (n > tile && from.type != OCTAVO_DTYPE_F32) { /* converted once for many rows */
@@ -268,17 +306,6 @@ static void fold_split(const job *j, int64_t split) {
     }
 }
 
-static int32_t query_head(const job *j, int32_t row) {
-    const octavo_attention_heads *heads = &j->plan->limits.heads;
-    int32_t head = j->item->head + row / j->n_rows;
-    return head * (heads->n_q_heads / heads->n_kv_heads) + j->item->group +
-           row % j->n_rows % j->item->n_group;
-}
-
-static int32_t query_token(const job *j, int32_t row) {
-    return j->item->token + row % j->n_rows / j->item->n_group;
-}
-
 /* Leaves the running split's rows to phase 3. */
 static void keep_split(const job *j, int64_t split) {
     const attention_scratch *s = &j->scratch;
@@ -311,54 +338,78 @@ static void attend_splits(const job *j) {
     }
 }
 
-static void attend_item(job *j) {
-    const octavo_attention_batch *batch = &j->plan->batch;
-    const octavo_attention_item *item = j->item;
+/* What the rows of an item see, alone and together. */
+static void find_ranges(job *j) {
     const attention_scratch *s = &j->scratch;
-    const int32_t d = j->plan->limits.heads.head_dim;
-    const int64_t first_row = batch->query_start_loc[item->seq];
-    j->n_rows = item->n_tokens * item->n_group;
     for (int32_t r = 0; r < j->n_rows; r++) {
         attention_range seen =
-            attention_visible(batch, item->seq, query_token(j, r), j->op->window);
+            attention_visible(&j->plan->batch, j->item->seq, query_token(j, r), &j->op->mask);
         s->begin[r] = (int32_t)seen.begin;
         s->end[r] = (int32_t)seen.end;
     }
     j->seen = (attention_range){s->begin[0], s->end[j->n_rows - 1]};
     j->full = (attention_range){s->begin[j->n_rows - 1], s->end[0]};
+}
+
+/* The totals of rows that see nothing (keys of an empty sequence): 0. */
+static void attend_nothing(const job *j, int32_t rows) {
+    const attention_scratch *s = &j->scratch;
+    memset(s->total, 0, (size_t)(rows * j->width) * sizeof *s->total);
+    for (int32_t r = 0; r < rows; r++) {
+        s->total_max[r] = -INFINITY;
+        s->total_sum[r] = j->op->sink ? 0.0f : 1.0f;
+    }
+}
+
+static void attend_item(job *j) {
+    const octavo_attention_batch *batch = &j->plan->batch;
+    const octavo_attention_heads *heads = &j->plan->limits.heads;
+    const octavo_attention_item *item = j->item;
+    const attention_scratch *s = &j->scratch;
+    const int64_t first_row = batch->query_start_loc[item->seq];
+    j->n_rows = item->n_tokens * item->n_group;
+    find_ranges(j);
 
     const int32_t rows = j->n_rows * item->n_heads;
     for (int32_t r = 0; r < rows; r++)
-        octavo_attention_load_query(s->queries + r * j->width, j->kernels, j->op,
-                                    first_row + query_token(j, r), query_head(j, r), d);
-    const bool is_single = j->seen.begin / OCTAVO_KV_SPLIT == (j->seen.end - 1) / OCTAVO_KV_SPLIT;
-    if (is_single && item->join < 0) { /* nothing to fold */
-        attend_split(j, j->seen, s->total, s->total_max, s->total_sum);
+        octavo_attention_load_query(s->queries + r * j->q_width, j->kernels, j->op,
+                                    first_row + query_token(j, r), query_head(j, r),
+                                    heads->head_dim);
+    if (j->seen.begin == j->seen.end) {
+        attend_nothing(j, rows);
+    } else if (item->join < 0 &&
+               j->seen.begin / OCTAVO_KV_SPLIT == (j->seen.end - 1) / OCTAVO_KV_SPLIT) {
+        attend_split(j, j->seen, s->total, s->total_max, s->total_sum); /* nothing to fold */
     } else {
         attend_splits(j);
     }
     if (item->join >= 0) return;
     for (int32_t r = 0; r < rows; r++)
-        octavo_attention_store_output(j->kernels, j->op, first_row + query_token(j, r),
-                                      query_head(j, r), d, s->total + r * j->width, s->total_max[r],
+        octavo_attention_store_output(j->kernels, j->op, heads, first_row + query_token(j, r),
+                                      query_head(j, r), s->total + r * j->width, s->total_max[r],
                                       s->total_sum[r]);
+}
+
+/* A plan may be wider than the layer, never narrower. */
+static inline bool serves(const octavo_attention_mask *plan, const octavo_attention_mask *layer) {
+    return plan->type == layer->type &&
+           (plan->window == 0 || (layer->window > 0 && layer->window <= plan->window)) &&
+           (plan->chunk == 0 || plan->chunk == layer->chunk);
 }
 
 void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
                              const octavo_attention_op *op, void *workspace, int thread) {
-    octavo_assert(plan->window == 0 || (op->window > 0 && op->window <= plan->window));
+    octavo_assert(serves(&plan->mask, &op->mask));
     const octavo_attention_heads *heads = &plan->limits.heads;
-    const size_t kv_size = octavo_dtype_size(op->kv_dtype);
     job j = {
         .plan = plan,
         .kernels = kernels,
         .op = op,
         .workspace = workspace,
         .scratch = octavo_attention_scratch(&plan->limits, workspace, thread),
-        .logit = {.scale = op->scale, .soft_cap = op->soft_cap},
+        .pages = octavo_attention_pages(heads, op, plan->batch.page_size),
+        .q_width = octavo_attention_query_width(heads),
         .width = octavo_attention_width(heads),
-        .row_bytes = (size_t)octavo_attention_lanes(heads->head_dim) * kv_size,
-        .kv_size = kv_size,
     };
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&plan->next_item, 1, memory_order_relaxed);

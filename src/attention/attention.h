@@ -12,16 +12,14 @@
  * output row depend on its query, its keys and its values alone: not on the plan, the number of
  * threads, the chunk it came in, the pages or the neighbours (kernels/order.h, rule 3).
  *
- * The cache is laid out [pages, page_size, ceil(2 * kv_heads / packing), packing,
- * octavo_attention_lanes(head_dim)]: within a slot row 2h is K and row 2h + 1 is V of kv head h.
+ * The cache lies as octavo_kv_layout (octavo/attention.h) says, in either of its two forms.
  */
 #ifndef OCTAVO_ATTENTION_ATTENTION_H
 #define OCTAVO_ATTENTION_ATTENTION_H
 
 #include "kernels/attention.h"
 
-#include "octavo/dtype.h"
-#include "octavo/status.h"
+#include "octavo/attention.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,8 +30,13 @@
 typedef struct octavo_attention_heads {
     int32_t n_q_heads;  /* a multiple of n_kv_heads; query head a reads kv head a / (n_q / n_kv) */
     int32_t n_kv_heads; /* at least 1 */
-    int32_t head_dim;   /* 1..OCTAVO_ATTENTION_MAX_DIM */
+    int32_t head_dim;   /* lanes of queries and keys, 1..OCTAVO_ATTENTION_MAX_KEY_DIM */
+    int32_t value_dim;  /* of values and output, 1..OCTAVO_ATTENTION_MAX_DIM; 0 = head_dim */
 } octavo_attention_heads;
+
+static inline int32_t octavo_attention_value_dim(const octavo_attention_heads *heads) {
+    return heads->value_dim > 0 ? heads->value_dim : heads->head_dim;
+}
 
 /* The sequences of one step. The arrays are borrowed for as long as a plan made from them is used.
  */
@@ -45,7 +48,26 @@ typedef struct octavo_attention_batch {
     const int32_t *kv_lens;         /* [n_seqs] context after this step, its new tokens included */
     const int32_t *query_start_loc; /* [n_seqs + 1] first row of each sequence */
     const int32_t *block_tables;    /* [n_seqs, pages_per_seq] page ids */
+    const int32_t *key_start_loc;   /* [n_seqs + 1] first row of keys and values of each sequence;
+                                       NULL: query_start_loc */
+    int64_t prefill_begin;          /* sequences [prefill_begin, prefill_end) are cut for */
+    int64_t prefill_end;            /* tuning.chunk new tokens */
 } octavo_attention_batch;
+
+/* Which positions a query at position p sees: see octavo_attention_type. */
+typedef struct octavo_attention_mask {
+    octavo_attention_type type;
+    int64_t window; /* 0 = none; counts the query's own position; at most INT32_MAX */
+    int64_t chunk;  /* only keys of its own chunk of so many positions; 0 = none; <= INT32_MAX */
+} octavo_attention_mask;
+
+/* How work is cut. Speed only; 0 = chosen here. */
+typedef struct octavo_attention_tuning {
+    int64_t scratch_bytes; /* of one thread; at least octavo_attention_least_scratch */
+    int64_t chunk;         /* new tokens of a sequence in the batch's prefill range */
+    int64_t query_tokens;  /* most query tokens of an item */
+    int64_t kv_positions;  /* that a head visits before the next head does */
+} octavo_attention_tuning;
 
 /* Sizes a plan and its workspace once, for every step to come. */
 typedef struct octavo_attention_limits {
@@ -53,6 +75,7 @@ typedef struct octavo_attention_limits {
     int64_t max_tokens; /* largest n_tokens */
     int64_t max_seqs;   /* largest n_seqs */
     int32_t n_threads;
+    octavo_attention_tuning tuning;
 } octavo_attention_limits;
 
 /* A piece of work: some query tokens and heads of a sequence over some of its kv splits. */
@@ -60,14 +83,14 @@ typedef struct octavo_attention_item octavo_attention_item;
 /* A query token whose splits went to several items. */
 typedef struct octavo_attention_join octavo_attention_join;
 
-/* How one step is cut into work. It serves layers of the window it was made for, and of narrower
- * ones (0 = none is the widest) with less balance; the bits are the same. Written by
+/* How one step is cut into work. It serves layers of the mask it was made for, and of narrower
+ * windows (0 = none is the widest) with less balance; the bits are the same. Written by
  * octavo_attention_plan_make; `next_item` is the only field that changes afterwards: phase 1 resets
  * it, threads take from it in phase 2. */
 typedef struct octavo_attention_plan {
     octavo_attention_limits limits;
     octavo_attention_batch batch;
-    int64_t window;
+    octavo_attention_mask mask;
     octavo_attention_item *items; /* [n_items], largest first */
     int64_t n_items;
     octavo_attention_join *joins; /* [n_joins] */
@@ -81,51 +104,69 @@ typedef struct octavo_attention_plan {
 size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits);
 size_t octavo_attention_workspace_bytes(const octavo_attention_limits *limits);
 
+/* The least tuning.scratch_bytes: what one query head of one token needs. */
+size_t octavo_attention_least_scratch(const octavo_attention_heads *heads);
+
 /* Cuts a batch into work. memory: plan_bytes(limits), aligned to OCTAVO_ALIGN, used as long as the
- * plan. window: the sliding window of the layers it is for, 0 = none. */
+ * plan. mask: that of the layers it is for. */
 void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attention_limits *limits,
-                                const octavo_attention_batch *batch, int64_t window, void *memory);
+                                const octavo_attention_batch *batch, octavo_attention_mask mask,
+                                void *memory);
 
 /* One layer's attention. Strides are in elements; the last axis is contiguous. */
 typedef struct octavo_attention_op {
-    octavo_dtype q_dtype;   /* of queries and output: f32, f16 or bf16 */
-    octavo_dtype kv_dtype;  /* of the cache: f32, f16 or bf16 */
-    octavo_dtype new_dtype; /* of keys and values: kv_dtype (bits are copied), or f32 (rounded to
-                               nearest even on the way into the cache) */
-    const void *queries;    /* [n_tokens, n_q_heads, head_dim] */
+    octavo_dtype q_dtype;    /* of queries: f32, f16 or bf16 */
+    octavo_dtype out_dtype;  /* of the output: f32, f16, bf16, or with quantise_output any */
+    octavo_dtype kv_dtype;   /* of the cache: any but i32 */
+    octavo_dtype new_dtype;  /* of keys and values: kv_dtype (bits are copied), or f32, f16 or bf16:
+                                rounded to nearest even on the way into the cache */
+    octavo_kv_layout layout; /* of the cache */
+    bool value_in_key;       /* OCTAVO_KV_COLUMNS: values are the keys' first lanes */
+    const void *queries;     /* [n_tokens, n_q_heads, head_dim] */
     int64_t q_token_stride;
     int64_t q_head_stride;
-    const void *keys;   /* [n_tokens, n_kv_heads, head_dim]; unused without update_kv_cache */
-    const void *values; /* the same shape */
+    const void *keys;   /* [key tokens, n_kv_heads, head_dim]; unused without update_kv_cache */
+    const void *values; /* [key tokens, n_kv_heads, value_dim]; unused with value_in_key */
     int64_t k_token_stride;
     int64_t k_head_stride;
     int64_t v_token_stride;
     int64_t v_head_stride;
-    void *kv_cache; /* [pages, page_size, slot]: see the head of this file */
+    void *kv_cache;
     int64_t page_stride;
-    int64_t slot_stride;
-    void *output; /* [n_tokens, n_q_heads, head_dim], may not overlap the inputs */
+    int64_t slot_stride; /* OCTAVO_KV_ROWS */
+    void *output;        /* [n_tokens, n_q_heads, value_dim], may not overlap the inputs */
     int64_t out_token_stride;
     int64_t out_head_stride;
-    const float *sink; /* [n_q_heads] or NULL */
-    float scale;       /* of q . k: softmax scale x k scale x q scale */
-    float v_scale;     /* of the result, 1 = none */
-    float soft_cap;    /* 0 = none */
-    int64_t window;    /* 0 = none; counts the query's own position */
-    bool has_q_scale;  /* queries are quantised to kv_dtype first (rule R9) by q_scale */
+    const float *sink;         /* [n_q_heads] or NULL */
+    const float *alibi_slopes; /* [n_q_heads] or NULL */
+    const float *k_scales;     /* [n_kv_heads] or NULL: further factors of q . k */
+    const float *v_scales;     /* [n_kv_heads] or NULL: further factors of the result */
+    float scale;               /* of q . k: softmax scale x q scale x k_scale */
+    float k_scale;             /* k_scale and k_scales divide new keys with quantise_new; */
+    float v_scale;             /* likewise new values; v_scale also multiplies the result */
+    float soft_cap;            /* 0 = none */
+    octavo_attention_mask mask;
+    octavo_attention_precision precision;
+    bool has_q_scale; /* queries are quantised to kv_dtype first (rule R9) by q_scale */
     float q_scale;
+    bool
+        quantise_new; /* new keys and values are divided by their scale and clipped on the way in */
+    bool quantise_output; /* the output is divided by output_scale and clipped */
+    float output_scale;
     bool update_kv_cache; /* write keys and values into the cache first */
 } octavo_attention_op;
 
-/* Fills in strides of dense arrays, neutral scales (scale 1, v_scale 1, no window, cap or sink) and
- * update_kv_cache = true for f32 queries, keys, values and output and a cache of kv_dtype. Pointers
- * are the caller's to set. */
+/* Fills in strides of dense arrays, neutral scales (all 1; no mask but the causal one, no cap,
+ * slopes or sink) and update_kv_cache = true for f32 queries, keys, values and output and a cache
+ * of kv_dtype in this layout. Pointers are the caller's to set; so is value_in_key, with the page
+ * stride that goes with it. */
 void octavo_attention_op_init(octavo_attention_op *op, const octavo_attention_heads *heads,
-                              octavo_dtype kv_dtype, int64_t page_size);
+                              octavo_dtype kv_dtype, octavo_kv_layout layout, int64_t page_size);
 
-/* Lanes of a cache row: head_dim rounded up to a multiple of 128. */
+/* Lanes of a row of OCTAVO_KV_ROWS: head_dim rounded up to a multiple of 128. */
 int64_t octavo_attention_lanes(int64_t head_dim);
-/* Elements of one slot: ceil(2 * n_kv_heads / packing) * packing rows of lanes. */
+/* Elements of one slot of OCTAVO_KV_ROWS: ceil(2 * n_kv_heads / packing) * packing rows of lanes.
+ */
 int64_t octavo_attention_slot_elements(const octavo_attention_heads *heads, octavo_dtype kv_dtype);
 
 /* Phase 1, on every thread: writes the new tokens' slots and clears the output rows of no sequence.

@@ -110,24 +110,31 @@ static octavo_status check_written(const octavo_array *array, const char *name,
     return OCTAVO_OK;
 }
 
-static octavo_status check_number_type(const octavo_array *array, const char *name,
+static bool is_query_type(octavo_dtype dtype) {
+    return dtype == OCTAVO_DTYPE_F32 || dtype == OCTAVO_DTYPE_F16 || dtype == OCTAVO_DTYPE_BF16;
+}
+
+static bool is_narrow_type(octavo_dtype dtype) {
+    return dtype == OCTAVO_DTYPE_FP8_E4M3 || dtype == OCTAVO_DTYPE_FP8_E5M2 ||
+           dtype == OCTAVO_DTYPE_INT8;
+}
+
+static octavo_status check_number_type(const octavo_array *array, const char *name, bool may_narrow,
                                        octavo_error *error) {
-    switch (array->dtype) {
-    case OCTAVO_DTYPE_F32:
-    case OCTAVO_DTYPE_F16:
-    case OCTAVO_DTYPE_BF16:
+    if (is_query_type(array->dtype) || (may_narrow && is_narrow_type(array->dtype)))
         return OCTAVO_OK;
-    case OCTAVO_DTYPE_FP8_E4M3:
-    case OCTAVO_DTYPE_FP8_E5M2:
-    case OCTAVO_DTYPE_INT8:
-        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           CALL " (%s): dtype %s is not supported yet; use f32, f16 or bf16", name,
-                           octavo_dtype_name(array->dtype));
-    default:
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (%s): dtype %s (%d); it must be f32, f16 or bf16", name,
-                           octavo_dtype_name(array->dtype), (int)array->dtype);
-    }
+    return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                       CALL " (%s): dtype %s (%d); it must be f32, f16%s", name,
+                       octavo_dtype_name(array->dtype), (int)array->dtype,
+                       may_narrow ? ", bf16, fp8_e4m3, fp8_e5m2 or int8" : " or bf16");
+}
+
+/* Like the published backend: keys of the queries' type are quantised where their scales are given.
+ */
+static bool quantises_new(const octavo_attention_args *args) {
+    return args->keys.dtype != args->kv_cache.dtype && args->keys.dtype == args->queries.dtype &&
+           (args->use_k_scale || args->k_scales.n_axes > 0) &&
+           (args->use_v_scale || args->v_scales.n_axes > 0);
 }
 
 static octavo_status check_index_array(const octavo_array *array, const char *name,
@@ -140,15 +147,18 @@ static octavo_status check_index_array(const octavo_array *array, const char *na
     return OCTAVO_OK;
 }
 
-static bool same_shape(const octavo_array *a, const octavo_array *b) {
-    return memcmp(a->extents, b->extents, (size_t)a->n_axes * sizeof *a->extents) == 0;
+/* Lanes of a value. */
+static int64_t value_dim_of(const octavo_attention_args *args) {
+    return args->value_in_key ? args->value_dim : args->values.extents[2];
 }
 
 /* --- what is known before the index arrays are read --- */
 
 static octavo_status check_heads(const octavo_attention_args *args, octavo_error *error) {
     const octavo_array *q = &args->queries, *k = &args->keys;
-    if (q->extents[0] != k->extents[0])
+    const bool may_be_wide = args->layout == OCTAVO_KV_COLUMNS;
+    const int widest = may_be_wide ? OCTAVO_ATTENTION_MAX_KEY_DIM : OCTAVO_ATTENTION_MAX_DIM;
+    if (q->extents[0] != k->extents[0] && args->type != OCTAVO_ATTENTION_ENCODER_DECODER)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (keys): %lld rows, but queries have %lld; both must be T",
                            (long long)k->extents[0], (long long)q->extents[0]);
@@ -161,43 +171,96 @@ static octavo_status check_heads(const octavo_attention_args *args, octavo_error
                            CALL " (queries): %lld query heads for %lld kv heads; the first must be "
                                 "a multiple of the second",
                            (long long)q->extents[1], (long long)k->extents[1]);
-    if (q->extents[2] < 1)
+    if (q->extents[2] < 1 || value_dim_of(args) < 1)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (queries): head width 0; it must be at least 1");
-    if (q->extents[2] > OCTAVO_ATTENTION_MAX_DIM)
+                           CALL " (queries): head width %lld and value width %lld; both must be at "
+                                "least 1",
+                           (long long)q->extents[2], (long long)value_dim_of(args));
+    if (q->extents[2] > widest || value_dim_of(args) > OCTAVO_ATTENTION_MAX_DIM)
         return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           CALL " (queries): head width %lld is not supported; the widest is %d",
-                           (long long)q->extents[2], OCTAVO_ATTENTION_MAX_DIM);
-    if (q->extents[0] > INT32_MAX || q->extents[1] > INT16_MAX)
+                           CALL " (queries): head width %lld and value width %lld are not "
+                                "supported; the widest here are %d and %d",
+                           (long long)q->extents[2], (long long)value_dim_of(args), widest,
+                           OCTAVO_ATTENTION_MAX_DIM);
+    if (q->extents[0] > INT32_MAX || k->extents[0] > INT32_MAX || q->extents[1] > INT16_MAX)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            CALL " (queries): %s; at most %d rows and %d heads are possible",
                            shape_of(q).text, INT32_MAX, INT16_MAX);
     return OCTAVO_OK;
 }
 
-static octavo_status check_new_tokens(const octavo_attention_args *args, octavo_error *error) {
-    const octavo_array *arrays[] = {&args->keys, &args->values};
-    static const char *const names[] = {"keys", "values"};
-    octavo_status status = OCTAVO_OK;
-    for (size_t i = 0; i < OCTAVO_COUNT(arrays); i++) {
-        status = check_array(arrays[i], names[i], 3, "[T, Hkv, D]", args->update_kv_cache, error);
-        if (status != OCTAVO_OK) return status;
-    }
-    if (!same_shape(&args->keys, &args->values))
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (values): shape %s, but keys are %s; they must be the same",
-                           shape_of(&args->values).text, shape_of(&args->keys).text);
-    for (size_t i = 0; i < OCTAVO_COUNT(arrays); i++) {
-        if (arrays[i]->dtype != args->kv_cache.dtype)
+static octavo_status check_values(const octavo_attention_args *args, octavo_error *error) {
+    const octavo_array *k = &args->keys, *v = &args->values;
+    if (args->value_in_key) {
+        if (args->layout != OCTAVO_KV_COLUMNS)
             return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                               CALL " (%s): dtype is %s, but the cache's is %s; convert them first",
-                               names[i], octavo_dtype_name(arrays[i]->dtype),
-                               octavo_dtype_name(args->kv_cache.dtype));
+                               CALL " (value_in_key): needs layout = OCTAVO_KV_COLUMNS");
+        if (v->n_axes != 0)
+            return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                               CALL " (values): given beside value_in_key; leave them out");
+        if (args->value_dim < 1 || args->value_dim > k->extents[2])
+            return octavo_fail(
+                error, OCTAVO_ERROR_INVALID,
+                CALL " (value_dim): %lld of %lld lanes of a key; it must be 1 to %lld",
+                (long long)args->value_dim, (long long)k->extents[2], (long long)k->extents[2]);
+        return OCTAVO_OK;
     }
+    if (args->value_dim != 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (value_dim): %lld without value_in_key; the values' shape tells",
+                           (long long)args->value_dim);
+    octavo_status status =
+        check_array(v, "values", 3, "[T, Hkv, Dv]", args->update_kv_cache, error);
+    if (status != OCTAVO_OK) return status;
+    const int32_t n_same = args->layout == OCTAVO_KV_COLUMNS ? 2 : 3;
+    if (memcmp(k->extents, v->extents, (size_t)n_same * sizeof *k->extents) != 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (values): shape %s, but keys are %s; they must be the same%s",
+                           shape_of(v).text, shape_of(k).text,
+                           n_same == 2 ? " but for the last axis" : "");
+    return OCTAVO_OK;
+}
+
+static octavo_status check_new_tokens(const octavo_attention_args *args, octavo_error *error) {
+    octavo_status status =
+        check_array(&args->keys, "keys", 3, "[T, Hkv, D]", args->update_kv_cache, error);
+    if (status == OCTAVO_OK) status = check_values(args, error);
+    if (status != OCTAVO_OK) return status;
+    if (args->keys.dtype != args->kv_cache.dtype && !quantises_new(args))
+        return octavo_fail(
+            error, OCTAVO_ERROR_INVALID,
+            CALL " (keys): dtype is %s, but the cache's is %s; convert them first, or "
+                 "give keys of the queries' dtype with both k_scale and v_scale",
+            octavo_dtype_name(args->keys.dtype), octavo_dtype_name(args->kv_cache.dtype));
+    if (!args->value_in_key && args->values.dtype != args->keys.dtype)
+        return octavo_fail(
+            error, OCTAVO_ERROR_INVALID, CALL " (values): dtype is %s, but the keys' is %s",
+            octavo_dtype_name(args->values.dtype), octavo_dtype_name(args->keys.dtype));
     return check_heads(args, error);
 }
 
-static octavo_status check_cache(const octavo_attention_args *args, octavo_error *error) {
+static octavo_status check_columns(const octavo_attention_args *args, octavo_error *error) {
+    const octavo_array *cache = &args->kv_cache;
+    if (args->page_size < 1 || args->page_size > INT32_MAX)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (page_size): %lld; with OCTAVO_KV_COLUMNS it must be at least 1",
+                           (long long)args->page_size);
+    const int64_t elements = octavo_attention_page_elements(
+        cache->dtype, args->page_size, args->keys.extents[1], args->keys.extents[2],
+        value_dim_of(args), args->value_in_key);
+    if (elements == 0)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           CALL " (page_size): a page of %lld slots does not fit the address space",
+                           (long long)args->page_size);
+    if (cache->extents[1] != elements)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (kv_cache): %lld elements a page; it must be [P, %lld] (see "
+                                "octavo_attention_page_elements)",
+                           (long long)cache->extents[1], (long long)elements);
+    return check_written(cache, "kv_cache", error);
+}
+
+static octavo_status check_rows(const octavo_attention_args *args, octavo_error *error) {
     const octavo_array *cache = &args->kv_cache;
     const octavo_attention_heads heads = {.n_q_heads = (int32_t)args->queries.extents[1],
                                           .n_kv_heads = (int32_t)args->keys.extents[1],
@@ -206,6 +269,10 @@ static octavo_status check_cache(const octavo_attention_args *args, octavo_error
     const int64_t lanes = octavo_attention_lanes(heads.head_dim);
     const int64_t slot = octavo_attention_slot_elements(&heads, cache->dtype);
     const int64_t words = slot / lanes / packing;
+    if (args->page_size != 0 && args->page_size != cache->extents[1])
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (page_size): %lld, but the cache's is %lld; leave it at 0",
+                           (long long)args->page_size, (long long)cache->extents[1]);
     if (cache->extents[1] < 1 || cache->extents[2] != words || cache->extents[3] != packing ||
         cache->extents[4] != lanes)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
@@ -214,9 +281,9 @@ static octavo_status check_cache(const octavo_attention_args *args, octavo_error
                            shape_of(cache).text, (int)heads.n_kv_heads, (int)heads.head_dim,
                            octavo_dtype_name(cache->dtype), (long long)words, (long long)packing,
                            (long long)lanes);
-    if (cache->extents[0] > INT32_MAX || cache->extents[1] > INT32_MAX)
+    if (cache->extents[1] > INT32_MAX)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                           CALL " (kv_cache): shape %s; pages and page size are at most %d",
+                           CALL " (kv_cache): shape %s; the page size is at most %d",
                            shape_of(cache).text, INT32_MAX);
     if ((words > 1 && stride_of(cache, 2) != packing * lanes) ||
         (packing > 1 && stride_of(cache, 3) != lanes))
@@ -228,42 +295,147 @@ static octavo_status check_cache(const octavo_attention_args *args, octavo_error
     return check_written(cache, "kv_cache", error);
 }
 
+static octavo_status check_cache(const octavo_attention_args *args, octavo_error *error) {
+    if (args->kv_cache.extents[0] > INT32_MAX)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           CALL " (kv_cache): shape %s; at most %d pages are possible",
+                           shape_of(&args->kv_cache).text, INT32_MAX);
+    return args->layout == OCTAVO_KV_COLUMNS ? check_columns(args, error) : check_rows(args, error);
+}
+
 static octavo_status check_output(const octavo_attention_args *args, octavo_error *error) {
     const octavo_array *output = &args->output, *queries = &args->queries;
-    octavo_status status = check_array(output, "output", 3, "[T, Hq, D]", true, error);
+    octavo_status status = check_array(output, "output", 3, "[T, Hq, Dv]", true, error);
     if (status != OCTAVO_OK) return status;
-    if (!same_shape(output, queries) || output->dtype != queries->dtype)
+    if (output->extents[0] != queries->extents[0] || output->extents[1] != queries->extents[1] ||
+        output->extents[2] != value_dim_of(args))
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (output): %s %s, but queries are %s %s; they must be the same",
-                           octavo_dtype_name(output->dtype), shape_of(output).text,
-                           octavo_dtype_name(queries->dtype), shape_of(queries).text);
+                           CALL " (output): shape %s for queries %s; it must be [T, Hq, %lld]",
+                           shape_of(output).text, shape_of(queries).text,
+                           (long long)value_dim_of(args));
+    if (args->use_output_scale ? !is_narrow_type(output->dtype) : output->dtype != queries->dtype)
+        return octavo_fail(
+            error, OCTAVO_ERROR_INVALID, CALL " (output): dtype is %s; it must be %s",
+            octavo_dtype_name(output->dtype),
+            args->use_output_scale ? "fp8_e4m3, fp8_e5m2 or int8 with an output_scale"
+                                   : octavo_dtype_name(queries->dtype));
     return check_written(output, "output", error);
 }
 
-static octavo_status check_options(const octavo_attention_args *args, octavo_error *error) {
+/* An optional array of one f32 for each head. */
+static octavo_status check_per_head(const octavo_array *array, const char *name, const char *axes,
+                                    int64_t n_heads, octavo_error *error) {
+    if (array->n_axes == 0) {
+        if (array->data == NULL) return OCTAVO_OK;
+        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): has 0 axes; it must be %s",
+                           name, axes);
+    }
+    octavo_status status = check_array(array, name, 1, axes, true, error);
+    if (status != OCTAVO_OK) return status;
+    if (array->dtype != OCTAVO_DTYPE_F32)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): dtype is %s; it must be f32",
+                           name, octavo_dtype_name(array->dtype));
+    if (array->extents[0] != n_heads)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (%s): %lld values; it must have one for each of the %lld heads",
+                           name, (long long)array->extents[0], (long long)n_heads);
+    return OCTAVO_OK;
+}
+
+static octavo_status check_head_arrays(const octavo_attention_args *args, octavo_error *error) {
+    const int64_t n_q = args->queries.extents[1], n_kv = args->keys.extents[1];
+    octavo_status status =
+        check_per_head(&args->attention_sink, "attention_sink", "[Hq]", n_q, error);
+    if (status == OCTAVO_OK)
+        status = check_per_head(&args->alibi_slopes, "alibi_slopes", "[Hq]", n_q, error);
+    if (status == OCTAVO_OK)
+        status = check_per_head(&args->k_scales, "k_scales", "[Hkv]", n_kv, error);
+    if (status == OCTAVO_OK)
+        status = check_per_head(&args->v_scales, "v_scales", "[Hkv]", n_kv, error);
+    return status;
+}
+
+/* A scale that something is divided by. */
+static octavo_status check_scale(double scale, bool is_used, const char *name,
+                                 octavo_error *error) {
+    if (!is_used || (float)scale != 0.0f) return OCTAVO_OK;
+    return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                       CALL " (%s): %g; it must not be 0, as it divides", name, scale);
+}
+
+static octavo_status check_mask(const octavo_attention_args *args, octavo_error *error) {
     if (args->use_sliding_window && args->sliding_window < 1)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (sliding_window): %lld; it must be positive (1 sees only itself)",
                            (long long)args->sliding_window);
+    if (args->chunk_size < 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (chunk_size): %lld; it must be positive, or 0 for none",
+                           (long long)args->chunk_size);
+    if (args->type != OCTAVO_ATTENTION_DECODER && args->type != OCTAVO_ATTENTION_ENCODER &&
+        args->type != OCTAVO_ATTENTION_ENCODER_DECODER)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (type): %d; it must be one of octavo_attention_type",
+                           (int)args->type);
+    if (args->type != OCTAVO_ATTENTION_ENCODER_DECODER) {
+        if (args->key_start_loc.n_axes == 0 && args->key_start_loc.data == NULL) return OCTAVO_OK;
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (key_start_loc): only encoder-decoder attention has keys of "
+                                "another sequence; leave it out");
+    }
+    if (args->use_sliding_window || args->chunk_size > 0 || args->alibi_slopes.n_axes > 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (type): encoder-decoder attention has no distances between "
+                                "queries and keys; leave sliding_window, chunk_size and "
+                                "alibi_slopes out");
+    return OCTAVO_OK;
+}
+
+static octavo_status check_tuning(const octavo_attention_args *args, octavo_error *error) {
+    const int64_t values[] = {args->chunk_prefill_size, args->num_kv_pages_per_block,
+                              args->num_queries_per_block, args->vmem_limit_bytes};
+    static const char *const names[] = {"chunk_prefill_size", "num_kv_pages_per_block",
+                                        "num_queries_per_block", "vmem_limit_bytes"};
+    for (size_t i = 0; i < OCTAVO_COUNT(values); i++) {
+        if (values[i] < 0)
+            return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                               CALL " (%s): %lld; it must be positive, or 0 to leave it to octavo",
+                               names[i], (long long)values[i]);
+    }
+    const octavo_attention_heads heads = {.n_q_heads = (int32_t)args->queries.extents[1],
+                                          .n_kv_heads = (int32_t)args->keys.extents[1],
+                                          .head_dim = (int32_t)args->queries.extents[2],
+                                          .value_dim = (int32_t)value_dim_of(args)};
+    const size_t least = octavo_attention_least_scratch(&heads);
+    if (args->vmem_limit_bytes > 0 && (uint64_t)args->vmem_limit_bytes < least)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (vmem_limit_bytes): %lld; heads of %d need at least %zu",
+                           (long long)args->vmem_limit_bytes, (int)heads.head_dim, least);
+    return OCTAVO_OK;
+}
+
+static octavo_status check_options(const octavo_attention_args *args, octavo_error *error) {
     /* a cap of either sign is one; it is used as f32 */
     if (args->use_logits_soft_cap && (float)args->logits_soft_cap == 0.0f)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (logits_soft_cap): 0; it must not be 0 (set "
                                 "use_logits_soft_cap = false for none)");
-    const octavo_array *sink = &args->attention_sink;
-    if (sink->data == NULL && sink->n_axes == 0) return OCTAVO_OK;
-    octavo_status status = check_array(sink, "attention_sink", 1, "[Hq]", true, error);
-    if (status != OCTAVO_OK) return status;
-    if (sink->dtype != OCTAVO_DTYPE_F32)
+    if (args->precision != OCTAVO_ATTENTION_STRICT && args->precision != OCTAVO_ATTENTION_BF16)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (attention_sink): dtype is %s; it must be f32",
-                           octavo_dtype_name(sink->dtype));
-    if (sink->extents[0] != args->queries.extents[1])
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (attention_sink): %lld values; it must have one for each of the "
-                                "%lld query heads",
-                           (long long)sink->extents[0], (long long)args->queries.extents[1]);
-    return OCTAVO_OK;
+                           CALL " (precision): %d; it must be one of octavo_attention_precision",
+                           (int)args->precision);
+    octavo_status status = check_mask(args, error);
+    if (status == OCTAVO_OK) status = check_head_arrays(args, error);
+    if (status == OCTAVO_OK)
+        status = check_scale(args->output_scale, args->use_output_scale, "output_scale", error);
+    if (status == OCTAVO_OK)
+        status =
+            check_scale(args->k_scale, args->use_k_scale && quantises_new(args), "k_scale", error);
+    if (status == OCTAVO_OK)
+        status =
+            check_scale(args->v_scale, args->use_v_scale && quantises_new(args), "v_scale", error);
+    if (status == OCTAVO_OK) status = check_tuning(args, error);
+    return status;
 }
 
 static octavo_status check_index_shapes(const octavo_attention_args *args, octavo_error *error) {
@@ -287,6 +459,15 @@ static octavo_status check_index_shapes(const octavo_attention_args *args, octav
                            CALL " (block_tables): %lld entries for %lld sequences; there must be "
                                 "as many for each",
                            (long long)args->block_tables.extents[0], (long long)n_seqs);
+    if (args->key_start_loc.n_axes > 0) {
+        status = check_index_array(&args->key_start_loc, "key_start_loc", "[S + 1]", error);
+        if (status != OCTAVO_OK) return status;
+        if (args->key_start_loc.extents[0] != n_seqs + 1)
+            return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                               CALL " (key_start_loc): %lld entries for %lld sequences; it must "
+                                    "have one more",
+                               (long long)args->key_start_loc.extents[0], (long long)n_seqs);
+    }
     if (args->query_start_loc.extents[0] != n_seqs + 1)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (query_start_loc): %lld entries for %lld sequences; it must have "
@@ -301,12 +482,19 @@ static octavo_status check_index_shapes(const octavo_attention_args *args, octav
 }
 
 static octavo_status check_static(const octavo_attention_args *args, octavo_error *error) {
+    if (args->layout != OCTAVO_KV_ROWS && args->layout != OCTAVO_KV_COLUMNS)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (layout): %d; it must be one of octavo_kv_layout",
+                           (int)args->layout);
     octavo_status status = check_array(&args->queries, "queries", 3, "[T, Hq, D]", true, error);
-    if (status == OCTAVO_OK)
+    if (status == OCTAVO_OK && args->layout == OCTAVO_KV_ROWS)
         status = check_array(&args->kv_cache, "kv_cache", 5,
                              "[P, page_size, ceil(2 Hkv / pk), pk, Dp]", true, error);
-    if (status == OCTAVO_OK) status = check_number_type(&args->queries, "queries", error);
-    if (status == OCTAVO_OK) status = check_number_type(&args->kv_cache, "kv_cache", error);
+    else if (status == OCTAVO_OK)
+        status =
+            check_array(&args->kv_cache, "kv_cache", 2, "[P, elements of a page]", true, error);
+    if (status == OCTAVO_OK) status = check_number_type(&args->queries, "queries", false, error);
+    if (status == OCTAVO_OK) status = check_number_type(&args->kv_cache, "kv_cache", true, error);
     if (status == OCTAVO_OK) status = check_new_tokens(args, error);
     if (status == OCTAVO_OK) status = check_cache(args, error);
     if (status == OCTAVO_OK) status = check_output(args, error);
@@ -317,23 +505,36 @@ static octavo_status check_static(const octavo_attention_args *args, octavo_erro
 
 /* --- what the index arrays say --- */
 
+/* Rows that sequence `seq` has in an array of starts. */
+static octavo_status check_starts(const int32_t *starts, const char *name, int64_t seq,
+                                  int64_t *count, octavo_error *error) {
+    *count = (int64_t)starts[seq + 1] - starts[seq];
+    if (*count >= 0) return OCTAVO_OK;
+    return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                       CALL " (%s): sequence %lld begins at %d and ends at %d; the entries must "
+                            "not descend",
+                       name, (long long)seq, (int)starts[seq], (int)starts[seq + 1]);
+}
+
 static octavo_status check_sequence(const octavo_attention_args *args, int64_t seq,
                                     octavo_error *error) {
-    const int32_t *starts = args->query_start_loc.data;
+    const bool is_cross = args->type == OCTAVO_ATTENTION_ENCODER_DECODER;
     const int64_t kv_len = ((const int32_t *)args->kv_lens.data)[seq];
-    const int64_t q_len = (int64_t)starts[seq + 1] - starts[seq];
-    const int64_t page_size = args->kv_cache.extents[1];
+    const int64_t page_size =
+        args->layout == OCTAVO_KV_COLUMNS ? args->page_size : args->kv_cache.extents[1];
     const int64_t per_seq = args->block_tables.extents[0] / args->kv_lens.extents[0];
-    if (q_len < 0)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (query_start_loc): sequence %lld begins at %d and ends at %d; "
-                                "the entries must not descend",
-                           (long long)seq, (int)starts[seq], (int)starts[seq + 1]);
-    if (q_len > kv_len)
+    int64_t q_len, new_len = 0;
+    octavo_status status =
+        check_starts(args->query_start_loc.data, "query_start_loc", seq, &q_len, error);
+    if (status == OCTAVO_OK && is_cross && args->key_start_loc.n_axes > 0)
+        status = check_starts(args->key_start_loc.data, "key_start_loc", seq, &new_len, error);
+    if (status != OCTAVO_OK) return status;
+    if (!is_cross) new_len = q_len;
+    if (kv_len < 0 || new_len > kv_len)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (kv_lens): sequence %lld has %lld new tokens but a length of "
                                 "%lld; the length counts them",
-                           (long long)seq, (long long)q_len, (long long)kv_len);
+                           (long long)seq, (long long)new_len, (long long)kv_len);
     const int64_t used = (kv_len + page_size - 1) / page_size;
     if (used > per_seq)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
@@ -378,6 +579,12 @@ static octavo_status check_dynamic(const octavo_attention_args *args, octavo_err
         octavo_status status = check_sequence(args, seq, error);
         if (status != OCTAVO_OK) return status;
     }
+    if (args->key_start_loc.n_axes == 0 || kinds[2] == 0) return OCTAVO_OK;
+    const int32_t *keys = args->key_start_loc.data;
+    if (keys[0] < 0 || keys[kinds[2]] > args->keys.extents[0])
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (key_start_loc): rows %d to %d; keys have %lld rows",
+                           (int)keys[0], (int)keys[kinds[2]], (long long)args->keys.extents[0]);
     return OCTAVO_OK;
 }
 

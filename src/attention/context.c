@@ -5,6 +5,7 @@
  */
 #include "attention/internal.h"
 #include "base/compiler.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -15,7 +16,8 @@ struct octavo_attention_context {
     octavo_pool *pool;
     octavo_attention_kernels kernels;
     octavo_attention_plan plan;
-    void *memory; /* plan, then workspace; aligned */
+    int64_t scratch_bytes; /* of a thread, where a call does not say */
+    void *memory;          /* plan, then workspace; aligned */
     size_t memory_bytes;
 };
 
@@ -37,6 +39,11 @@ void octavo_attention_options_init(octavo_attention_options *options) {
     *options = (octavo_attention_options){.size = sizeof *options};
 }
 
+/* Scratch of a thread that leaves room in its level 2 cache for keys and values that come. */
+static int64_t fitting_scratch(void) {
+    return (int64_t)(octavo_cpu_l2_bytes() / 4 * 3);
+}
+
 octavo_status octavo_attention_context_create(octavo_attention_context **context,
                                               const octavo_attention_options *options,
                                               octavo_error *error) {
@@ -53,6 +60,7 @@ octavo_status octavo_attention_context_create(octavo_attention_context **context
     octavo_attention_context *made = octavo_alloc_zero(1, sizeof *made);
     if (made == NULL) return octavo_fail_memory(error, "attention context", sizeof *made);
     octavo_attention_kernels_init(&made->kernels, flags);
+    made->scratch_bytes = fitting_scratch();
     const int n_threads = options->n_threads != 0 ? options->n_threads : octavo_cpu_cores();
     status = octavo_pool_create(&made->pool, n_threads, options->pin, error);
     if (status != OCTAVO_OK)
@@ -82,26 +90,55 @@ static int64_t stride_of(const octavo_array *array, int32_t axis) {
     return is_dense ? stride : array->strides[axis];
 }
 
-static octavo_attention_limits limits_of(const octavo_attention_args *args, int32_t n_threads) {
-    return (octavo_attention_limits){
+static int64_t page_size_of(const octavo_attention_args *args) {
+    return args->layout == OCTAVO_KV_COLUMNS ? args->page_size : args->kv_cache.extents[1];
+}
+
+static octavo_attention_limits limits_of(const octavo_attention_args *args, int32_t n_threads,
+                                         int64_t scratch) {
+    octavo_attention_limits limits = {
         .heads = {.n_q_heads = (int32_t)args->queries.extents[1],
                   .n_kv_heads = (int32_t)args->keys.extents[1],
-                  .head_dim = (int32_t)args->queries.extents[2]},
+                  .head_dim = (int32_t)args->queries.extents[2],
+                  .value_dim = (int32_t)args->output.extents[2]},
         .max_tokens = args->queries.extents[0],
         .max_seqs = args->kv_lens.extents[0],
         .n_threads = n_threads,
+        .tuning = {.scratch_bytes = args->vmem_limit_bytes > 0 ? args->vmem_limit_bytes : scratch,
+                   .chunk = args->chunk_prefill_size,
+                   .query_tokens = args->num_queries_per_block},
     };
+    const int64_t pages = args->num_kv_pages_per_block, page_size = page_size_of(args);
+    limits.tuning.kv_positions = pages < INT32_MAX / page_size ? pages * page_size : INT32_MAX;
+    return limits;
 }
 
 static octavo_attention_batch batch_of(const octavo_attention_args *args) {
+    const int32_t *kinds = args->distribution.data;
     return (octavo_attention_batch){
         .n_tokens = args->queries.extents[0],
-        .n_seqs = ((const int32_t *)args->distribution.data)[2],
-        .page_size = args->kv_cache.extents[1],
+        .n_seqs = kinds[2],
+        .page_size = page_size_of(args),
         .pages_per_seq = args->block_tables.extents[0] / args->kv_lens.extents[0],
         .kv_lens = args->kv_lens.data,
         .query_start_loc = args->query_start_loc.data,
         .block_tables = args->block_tables.data,
+        .key_start_loc = args->key_start_loc.data,
+        .prefill_begin = kinds[0],
+        .prefill_end = kinds[1],
+    };
+}
+
+/* A distance that is wider than any sequence is no limit. */
+static int64_t distance(int64_t positions) {
+    return positions < INT32_MAX ? positions : 0;
+}
+
+static octavo_attention_mask mask_of(const octavo_attention_args *args) {
+    return (octavo_attention_mask){
+        .type = args->type,
+        .window = args->use_sliding_window ? distance(args->sliding_window) : 0,
+        .chunk = distance(args->chunk_size),
     };
 }
 
@@ -109,10 +146,14 @@ static octavo_attention_op op_of(const octavo_attention_args *args) {
     const double q_scale = args->use_q_scale ? args->q_scale : 1.0;
     const double k_scale = args->use_k_scale ? args->k_scale : 1.0;
     const double v_scale = args->use_v_scale ? args->v_scale : 1.0;
+    const bool is_cross = args->type == OCTAVO_ATTENTION_ENCODER_DECODER;
     return (octavo_attention_op){
         .q_dtype = args->queries.dtype,
+        .out_dtype = args->output.dtype,
         .kv_dtype = args->kv_cache.dtype,
-        .new_dtype = args->kv_cache.dtype,
+        .new_dtype = args->keys.dtype,
+        .layout = args->layout,
+        .value_in_key = args->value_in_key,
         .queries = args->queries.data,
         .q_token_stride = stride_of(&args->queries, 0),
         .q_head_stride = stride_of(&args->queries, 1),
@@ -129,13 +170,21 @@ static octavo_attention_op op_of(const octavo_attention_args *args) {
         .out_token_stride = stride_of(&args->output, 0),
         .out_head_stride = stride_of(&args->output, 1),
         .sink = args->attention_sink.data,
+        .alibi_slopes = args->alibi_slopes.data,
+        .k_scales = args->k_scales.data,
+        .v_scales = args->v_scales.data,
         .scale = (float)(args->softmax_scale * k_scale * q_scale),
+        .k_scale = (float)k_scale,
         .v_scale = (float)v_scale,
         .soft_cap = args->use_logits_soft_cap ? (float)args->logits_soft_cap : 0.0f,
-        .window = args->use_sliding_window ? args->sliding_window : 0,
+        .mask = mask_of(args),
+        .precision = args->precision,
         .has_q_scale = args->use_q_scale,
         .q_scale = (float)q_scale,
-        .update_kv_cache = args->update_kv_cache,
+        .quantise_new = args->keys.dtype != args->kv_cache.dtype,
+        .quantise_output = args->use_output_scale,
+        .output_scale = (float)args->output_scale,
+        .update_kv_cache = args->update_kv_cache && (!is_cross || args->key_start_loc.n_axes > 0),
     };
 }
 
@@ -164,7 +213,7 @@ octavo_status octavo_attention_scratch_bytes(const octavo_attention_args *args, 
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "ragged paged attention (n_threads): %d; it must be at least 1",
                            (int)n_threads);
-    const octavo_attention_limits limits = limits_of(args, n_threads);
+    const octavo_attention_limits limits = limits_of(args, n_threads, fitting_scratch());
     size_t plan_bytes = 0;
     return scratch_bytes(&limits, &plan_bytes, bytes, error);
 }
@@ -207,7 +256,8 @@ octavo_status octavo_ragged_paged_attention(octavo_attention_context *context,
                            "octavo_attention_context_create");
     octavo_status status = octavo_attention_check(args, error);
     if (status != OCTAVO_OK) return status;
-    const octavo_attention_limits limits = limits_of(args, octavo_pool_threads(context->pool));
+    const octavo_attention_limits limits =
+        limits_of(args, octavo_pool_threads(context->pool), context->scratch_bytes);
     size_t plan_bytes = 0, bytes = 0;
     status = scratch_bytes(&limits, &plan_bytes, &bytes, error);
     if (status == OCTAVO_OK) status = grow(context, bytes, error);
@@ -215,7 +265,7 @@ octavo_status octavo_ragged_paged_attention(octavo_attention_context *context,
 
     const octavo_attention_batch batch = batch_of(args);
     call c = {context, op_of(args), (uint8_t *)context->memory + plan_bytes};
-    octavo_attention_plan_make(&context->plan, &limits, &batch, c.op.window, context->memory);
+    octavo_attention_plan_make(&context->plan, &limits, &batch, c.op.mask, context->memory);
     octavo_pool_run(context->pool, run_phases, &c);
     return OCTAVO_OK;
 }

@@ -45,29 +45,46 @@ static inline int64_t attention_query_length(const octavo_attention_batch *batch
 }
 
 static inline attention_range attention_visible(const octavo_attention_batch *batch, int64_t seq,
-                                                int64_t token, int64_t window) {
-    int64_t end = batch->kv_lens[seq] - attention_query_length(batch, seq) + token + 1;
-    return (attention_range){window > 0 && end > window ? end - window : 0, end};
+                                                int64_t token, const octavo_attention_mask *mask) {
+    const int64_t kv_len = batch->kv_lens[seq];
+    if (mask->type == OCTAVO_ATTENTION_ENCODER_DECODER) return (attention_range){0, kv_len};
+    const int64_t own = kv_len - attention_query_length(batch, seq) + token;
+    const bool is_causal = mask->type == OCTAVO_ATTENTION_DECODER;
+    attention_range seen = {0, is_causal ? own + 1 : kv_len};
+    if (mask->window > 0) {
+        if (own - mask->window + 1 > seen.begin) seen.begin = own - mask->window + 1;
+        if (own + mask->window < seen.end) seen.end = own + mask->window;
+    }
+    if (mask->chunk > 0) {
+        const int64_t first = own / mask->chunk * mask->chunk;
+        if (first > seen.begin) seen.begin = first;
+        if (first + mask->chunk < seen.end) seen.end = first + mask->chunk;
+    }
+    return seen;
 }
 
 /* The record of one row and one split in the workspace: max, sum, then width lanes from float
  * OCTAVO_ATTENTION_PART_HEAD on. */
 #define OCTAVO_ATTENTION_PART_HEAD 16
 
-/* Lanes of an accumulator row: head_dim up to a multiple of 16. */
-static inline int64_t octavo_attention_width(const octavo_attention_heads *heads) {
+/* Lanes of a query row and of an accumulator row: up to a multiple of 16. */
+static inline int64_t octavo_attention_query_width(const octavo_attention_heads *heads) {
     return (heads->head_dim + 15) / 16 * 16;
+}
+
+static inline int64_t octavo_attention_width(const octavo_attention_heads *heads) {
+    return (octavo_attention_value_dim(heads) + 15) / 16 * 16;
 }
 
 /* Most rows of an item: few enough that their accumulators stay near the core, enough that staging
  * a block of keys costs little beside using it. */
-int32_t octavo_attention_max_rows(const octavo_attention_heads *heads);
+int32_t octavo_attention_max_rows(const octavo_attention_limits *limits);
 /* Most records of all joins together. */
 int64_t octavo_attention_max_parts(const octavo_attention_limits *limits);
 
 /* Scratch of one thread. */
 typedef struct attention_scratch {
-    float *queries;               /* [rows][width] */
+    float *queries;               /* [rows][query width] */
     float *acc;                   /* [rows][width] of the running split */
     float *total;                 /* [rows][width] of the splits before it */
     float *weights;               /* [rows][OCTAVO_SOFTMAX_BLOCK] dot products, then weights */
@@ -83,13 +100,31 @@ attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits
 /* Record i of the joins' parts. */
 float *octavo_attention_part(const octavo_attention_limits *limits, void *workspace, int64_t i);
 
+/* Where things lie in a cache, in bytes. */
+typedef struct attention_pages {
+    octavo_kv_layout layout;
+    int64_t page_size;
+    int64_t page_bytes;
+    int64_t slot_bytes;  /* between the rows of two positions: a slot, or a value's row */
+    size_t row_bytes;    /* ROWS: of a padded row; COLUMNS: of a value's row */
+    size_t head_bytes;   /* between two heads: two rows, or keys and values of a page */
+    size_t key_offset;   /* of a head's first key row (ROWS, and COLUMNS with value_in_key) */
+    size_t value_offset; /* of a head's first value row */
+    size_t group_bytes;  /* COLUMNS: of the keys of OCTAVO_KEY_GROUP positions; 0: keys are rows */
+    size_t key_words;    /* 32-bit words of a key */
+} attention_pages;
+
+attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
+                                       const octavo_attention_op *op, int64_t page_size);
+
 /* A query row as f32 [head_dim], quantised by q_scale where there is one (rule R9). */
 void octavo_attention_load_query(float *out, const octavo_attention_kernels *kernels,
                                  const octavo_attention_op *op, int64_t row, int32_t head,
                                  int32_t head_dim);
 /* The output row of an accumulator with its max and sum: sink, division, scale, rounding. */
 void octavo_attention_store_output(const octavo_attention_kernels *kernels,
-                                   const octavo_attention_op *op, int64_t row, int32_t head,
-                                   int32_t head_dim, const float *acc, float max, float sum);
+                                   const octavo_attention_op *op,
+                                   const octavo_attention_heads *heads, int64_t row, int32_t head,
+                                   const float *acc, float max, float sum);
 
 #endif

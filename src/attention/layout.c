@@ -3,12 +3,11 @@
  * The layout of a cache, of the workspace, and an op with neutral values.
  */
 #include "attention/internal.h"
+#include "base/compiler.h"
 #include "base/memory.h"
 
-#include "octavo/dtype.h"
-
-/* Bytes of one row of accumulators that should stay in the level 2 cache for all rows of an item.
- */
+/* Rows of an item: more than that gains nothing, and without a limit on scratch as many as keep the
+ * accumulators of all of them in ROW_BUDGET_BYTES. */
 enum { ROW_BUDGET_BYTES = 64 << 10, LEAST_ROWS = 32, MOST_ROWS = 128 };
 
 enum { LANE_MULTIPLE = 128 };
@@ -23,45 +22,111 @@ int64_t octavo_attention_slot_elements(const octavo_attention_heads *heads, octa
     return rows * octavo_attention_lanes(heads->head_dim);
 }
 
+/* --- a page --- */
+
+/* Rows of keys may be read in 32 bytes, rows of values in 16 lanes. */
+enum { KEY_ROW_MULTIPLE = 32, VALUE_LANES = 16 };
+
+/* OCTAVO_KV_COLUMNS. False: does not fit. */
+static bool column_pages(attention_pages *pages, int64_t size, int64_t page_size, int64_t head_dim,
+                         int64_t value_dim, bool value_in_key) {
+    const size_t groups = (size_t)(page_size + OCTAVO_KEY_GROUP - 1) / OCTAVO_KEY_GROUP;
+    const size_t key_bytes = (size_t)(head_dim * size);
+    size_t keys = 0, values, sum;
+    pages->key_words = (key_bytes + 3) / 4;
+    if (value_in_key) {
+        pages->row_bytes = octavo_align_up(key_bytes, KEY_ROW_MULTIPLE);
+    } else {
+        pages->row_bytes = octavo_align_up((size_t)value_dim, VALUE_LANES) * (size_t)size;
+        pages->group_bytes = pages->key_words * 4 * OCTAVO_KEY_GROUP;
+    }
+    if (!octavo_size_mul(groups, pages->group_bytes, &keys) ||
+        !octavo_size_mul((size_t)page_size, pages->row_bytes, &values) ||
+        !octavo_size_add(keys, values, &sum) || sum > INT64_MAX - OCTAVO_ALIGN)
+        return false;
+    pages->value_offset = keys;
+    pages->slot_bytes = (int64_t)pages->row_bytes;
+    pages->head_bytes = octavo_align_up(sum, OCTAVO_ALIGN);
+    return true;
+}
+
+attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
+                                       const octavo_attention_op *op, int64_t page_size) {
+    const int64_t size = (int64_t)octavo_dtype_size(op->kv_dtype);
+    attention_pages pages = {
+        .layout = op->layout, .page_size = page_size, .page_bytes = op->page_stride * size};
+    if (op->layout == OCTAVO_KV_COLUMNS) {
+        bool fits = column_pages(&pages, size, page_size, heads->head_dim,
+                                 octavo_attention_value_dim(heads), op->value_in_key);
+        octavo_assert(fits);
+        (void)fits;
+        return pages;
+    }
+    pages.slot_bytes = op->slot_stride * size;
+    pages.row_bytes = (size_t)(octavo_attention_lanes(heads->head_dim) * size);
+    pages.head_bytes = 2 * pages.row_bytes;
+    pages.value_offset = pages.row_bytes;
+    pages.key_words = ((size_t)(heads->head_dim * size) + 3) / 4;
+    return pages;
+}
+
+int64_t octavo_attention_page_elements(octavo_dtype dtype, int64_t page_size, int64_t n_kv_heads,
+                                       int64_t head_dim, int64_t value_dim, bool value_in_key) {
+    const int64_t size = (int64_t)octavo_dtype_size(dtype);
+    attention_pages pages = {0};
+    size_t bytes;
+    if (size == 0 || dtype == OCTAVO_DTYPE_I32 || page_size < 1 || n_kv_heads < 1 || head_dim < 1 ||
+        value_dim < 1 || page_size > INT32_MAX || head_dim > OCTAVO_ATTENTION_MAX_KEY_DIM ||
+        value_dim > OCTAVO_ATTENTION_MAX_DIM || (value_in_key && value_dim > head_dim) ||
+        !column_pages(&pages, size, page_size, head_dim, value_dim, value_in_key) ||
+        !octavo_size_mul(pages.head_bytes, (size_t)n_kv_heads, &bytes) || bytes > INT64_MAX)
+        return 0;
+    return (int64_t)bytes / size;
+}
+
 void octavo_attention_op_init(octavo_attention_op *op, const octavo_attention_heads *heads,
-                              octavo_dtype kv_dtype, int64_t page_size) {
-    const int64_t d = heads->head_dim;
+                              octavo_dtype kv_dtype, octavo_kv_layout layout, int64_t page_size) {
+    const int64_t d = heads->head_dim, dv = octavo_attention_value_dim(heads);
     const int64_t slot = octavo_attention_slot_elements(heads, kv_dtype);
     *op = (octavo_attention_op){
         .q_dtype = OCTAVO_DTYPE_F32,
+        .out_dtype = OCTAVO_DTYPE_F32,
         .kv_dtype = kv_dtype,
         .new_dtype = OCTAVO_DTYPE_F32,
+        .layout = layout,
         .q_token_stride = heads->n_q_heads * d,
         .q_head_stride = d,
         .k_token_stride = heads->n_kv_heads * d,
         .k_head_stride = d,
-        .v_token_stride = heads->n_kv_heads * d,
-        .v_head_stride = d,
+        .v_token_stride = heads->n_kv_heads * dv,
+        .v_head_stride = dv,
         .page_stride = page_size * slot,
         .slot_stride = slot,
-        .out_token_stride = heads->n_q_heads * d,
-        .out_head_stride = d,
+        .out_token_stride = heads->n_q_heads * dv,
+        .out_head_stride = dv,
         .scale = 1.0f,
+        .k_scale = 1.0f,
         .v_scale = 1.0f,
+        .output_scale = 1.0f,
         .update_kv_cache = true,
     };
+    if (layout == OCTAVO_KV_COLUMNS)
+        op->page_stride =
+            octavo_attention_page_elements(kv_dtype, page_size, heads->n_kv_heads, d, dv, false);
 }
 
-int32_t octavo_attention_max_rows(const octavo_attention_heads *heads) {
-    int64_t rows = ROW_BUDGET_BYTES / (octavo_attention_width(heads) * (int64_t)sizeof(float));
-    if (rows < LEAST_ROWS) rows = LEAST_ROWS;
-    return (int32_t)(rows < MOST_ROWS ? rows : MOST_ROWS);
-}
+/* --- scratch and workspace --- */
 
 /* Elements (of 4 bytes) of each array of a thread's scratch, in the order of the struct; each array
  * begins a cache line. */
 enum { SCRATCH_ARRAYS = 13 };
 
-static void scratch_floats(const octavo_attention_heads *heads, size_t floats[SCRATCH_ARRAYS]) {
-    const size_t rows = (size_t)octavo_attention_max_rows(heads);
+static void scratch_floats(const octavo_attention_heads *heads, size_t rows,
+                           size_t floats[SCRATCH_ARRAYS]) {
+    const size_t query_width = (size_t)octavo_attention_query_width(heads);
     const size_t width = (size_t)octavo_attention_width(heads);
     const size_t sizes[SCRATCH_ARRAYS] = {
-        rows * width,
+        rows * query_width,
         rows * width,
         rows * width,
         rows * OCTAVO_SOFTMAX_BLOCK,
@@ -79,12 +144,39 @@ static void scratch_floats(const octavo_attention_heads *heads, size_t floats[SC
         floats[i] = octavo_align_up(sizes[i], OCTAVO_ALIGN / sizeof(float));
 }
 
-static size_t scratch_bytes(const octavo_attention_limits *limits) {
+static size_t scratch_of_rows(const octavo_attention_heads *heads, int64_t rows) {
     size_t floats[SCRATCH_ARRAYS], sum = 0;
-    scratch_floats(&limits->heads, floats);
+    scratch_floats(heads, (size_t)rows, floats);
     for (int i = 0; i < SCRATCH_ARRAYS; i++)
         sum += floats[i];
     return sum * sizeof(float);
+}
+
+size_t octavo_attention_least_scratch(const octavo_attention_heads *heads) {
+    return scratch_of_rows(heads, 1);
+}
+
+int32_t octavo_attention_max_rows(const octavo_attention_limits *limits) {
+    const int64_t bytes = limits->tuning.scratch_bytes;
+    if (bytes > 0) {
+        int32_t rows = 1, too_many = MOST_ROWS + 1;
+        while (too_many - rows > 1) {
+            const int32_t middle = (rows + too_many) / 2;
+            if (scratch_of_rows(&limits->heads, middle) <= (size_t)bytes)
+                rows = middle;
+            else
+                too_many = middle;
+        }
+        return rows;
+    }
+    int64_t rows =
+        ROW_BUDGET_BYTES / (octavo_attention_width(&limits->heads) * (int64_t)sizeof(float));
+    if (rows < LEAST_ROWS) rows = LEAST_ROWS;
+    return (int32_t)(rows < MOST_ROWS ? rows : MOST_ROWS);
+}
+
+static size_t scratch_bytes(const octavo_attention_limits *limits) {
+    return scratch_of_rows(&limits->heads, octavo_attention_max_rows(limits));
 }
 
 static size_t part_floats(const octavo_attention_limits *limits) {
@@ -104,7 +196,7 @@ size_t octavo_attention_workspace_bytes(const octavo_attention_limits *limits) {
 attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits, void *workspace,
                                            int thread) {
     size_t floats[SCRATCH_ARRAYS];
-    scratch_floats(&limits->heads, floats);
+    scratch_floats(&limits->heads, (size_t)octavo_attention_max_rows(limits), floats);
     float *at = (float *)workspace + (size_t)thread * (scratch_bytes(limits) / sizeof(float));
     float *arrays[SCRATCH_ARRAYS];
     for (int i = 0; i < SCRATCH_ARRAYS; i++) {

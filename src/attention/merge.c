@@ -11,8 +11,7 @@ static void join_row(const octavo_attention_plan *plan, const octavo_attention_k
                      const octavo_attention_join *join, int32_t head) {
     const octavo_attention_limits *limits = &plan->limits;
     const octavo_attention_heads *heads = &limits->heads;
-    const attention_range seen =
-        attention_visible(&plan->batch, join->seq, join->token, op->window);
+    const attention_range seen = attention_visible(&plan->batch, join->seq, join->token, &op->mask);
     const int64_t first = seen.begin / OCTAVO_KV_SPLIT, last = (seen.end - 1) / OCTAVO_KV_SPLIT;
     float *total = octavo_attention_part(
         limits, workspace, join->part + (first - join->split) * heads->n_q_heads + head);
@@ -23,9 +22,9 @@ static void join_row(const octavo_attention_plan *plan, const octavo_attention_k
                        part + OCTAVO_ATTENTION_PART_HEAD, part[0], part[1],
                        octavo_attention_width(heads));
     }
-    octavo_attention_store_output(kernels, op, plan->batch.query_start_loc[join->seq] + join->token,
-                                  head, heads->head_dim, total + OCTAVO_ATTENTION_PART_HEAD,
-                                  total[0], total[1]);
+    octavo_attention_store_output(kernels, op, heads,
+                                  plan->batch.query_start_loc[join->seq] + join->token, head,
+                                  total + OCTAVO_ATTENTION_PART_HEAD, total[0], total[1]);
 }
 
 void octavo_attention_merge(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,

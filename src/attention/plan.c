@@ -45,29 +45,49 @@ static int32_t group_size(const octavo_attention_heads *heads) {
 }
 
 /* Query heads of a group that go into one item. */
-static int64_t group_part(const octavo_attention_heads *heads) {
-    int64_t parts = ceil_div(group_size(heads), octavo_attention_max_rows(heads));
+static int64_t group_part(const octavo_attention_limits *limits) {
+    const octavo_attention_heads *heads = &limits->heads;
+    int64_t parts = ceil_div(group_size(heads), octavo_attention_max_rows(limits));
     return ceil_div(group_size(heads), parts);
 }
 
+/* Most query tokens of an item, for all query heads of a part of a group. */
+static int64_t item_tokens(const octavo_attention_limits *limits) {
+    const int64_t tokens = octavo_attention_max_rows(limits) / group_part(limits);
+    const int64_t wanted = limits->tuning.query_tokens;
+    return wanted > 0 && wanted < tokens ? wanted : tokens;
+}
+
+/* Items that a sequence's tokens are cut into. In the prefill range all sequences have tiles of one
+ * size, that which cuts a chunk evenly. */
+static int64_t token_pieces(const octavo_attention_plan *plan, int64_t seq, int64_t q_len) {
+    const octavo_attention_limits *limits = &plan->limits;
+    const int64_t most = item_tokens(limits), chunk = limits->tuning.chunk;
+    if (chunk < 1 || seq < plan->batch.prefill_begin || seq >= plan->batch.prefill_end)
+        return ceil_div(q_len, most);
+    return ceil_div(q_len, ceil_div(chunk, ceil_div(chunk, most)));
+}
+
 /* The coarsest cut whose items have no more rows than scratch has. */
-static cut natural_cut(const octavo_attention_heads *heads, int64_t q_len) {
-    const int64_t max_rows = octavo_attention_max_rows(heads);
-    const int64_t part = group_part(heads);
+static cut natural_cut(const octavo_attention_plan *plan, int64_t seq, int64_t q_len) {
+    const octavo_attention_limits *limits = &plan->limits;
+    const octavo_attention_heads *heads = &limits->heads;
+    const int64_t part = group_part(limits);
     cut c = {.splits = 1, .groups = ceil_div(group_size(heads), part)};
-    c.tokens = ceil_div(q_len, max_rows / part);
+    c.tokens = token_pieces(plan, seq, q_len);
     int64_t tokens = ceil_div(q_len, c.tokens);
-    int64_t together = c.groups > 1 ? 1 : min64(max_rows / (tokens * part), heads->n_kv_heads);
+    int64_t together = octavo_attention_max_rows(limits) / (tokens * part);
+    together = c.groups > 1 ? 1 : min64(together, heads->n_kv_heads);
     c.heads = ceil_div(heads->n_kv_heads, together);
     return c;
 }
 
 static int64_t max_items(const octavo_attention_limits *limits) {
     const octavo_attention_heads *heads = &limits->heads;
-    const int64_t part = group_part(heads);
-    const int64_t tokens = octavo_attention_max_rows(heads) / part;
+    /* tiles of a chunk may be as small as half of what fits */
+    const int64_t tokens = ceil_div(item_tokens(limits), limits->tuning.chunk > 0 ? 2 : 1);
     return (limits->max_tokens / tokens + limits->max_seqs) * heads->n_kv_heads *
-               ceil_div(group_size(heads), part) +
+               ceil_div(group_size(heads), group_part(limits)) +
            (int64_t)EXTRA_PER_THREAD * limits->n_threads;
 }
 
@@ -92,25 +112,27 @@ size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits) {
 
 /* Keys that query tokens [token, token + n) visit, together and summed over the tokens. */
 static int64_t keys_spanned(const octavo_attention_batch *batch, int64_t seq, int64_t token,
-                            int64_t n, int64_t window) {
-    return attention_visible(batch, seq, token + n - 1, window).end -
-           attention_visible(batch, seq, token, window).begin;
+                            int64_t n, const octavo_attention_mask *mask) {
+    return attention_visible(batch, seq, token + n - 1, mask).end -
+           attention_visible(batch, seq, token, mask).begin;
 }
 
 static int64_t keys_seen(const octavo_attention_batch *batch, int64_t seq, int64_t token, int64_t n,
-                         int64_t window) {
-    attention_range first = attention_visible(batch, seq, token, window);
-    attention_range last = attention_visible(batch, seq, token + n - 1, window);
+                         const octavo_attention_mask *mask) {
+    attention_range first = attention_visible(batch, seq, token, mask);
+    attention_range last = attention_visible(batch, seq, token + n - 1, mask);
     return n * ((first.end - first.begin) + (last.end - last.begin)) / 2;
 }
 
-static int64_t cost_of(const octavo_attention_batch *batch, const item *it, int64_t window) {
-    int64_t seen = keys_seen(batch, it->seq, it->token, it->n_tokens, window);
-    int64_t spanned = keys_spanned(batch, it->seq, it->token, it->n_tokens, window);
+static int64_t cost_of(const octavo_attention_batch *batch, const item *it,
+                       const octavo_attention_mask *mask) {
+    int64_t seen = keys_seen(batch, it->seq, it->token, it->n_tokens, mask);
+    int64_t spanned = keys_spanned(batch, it->seq, it->token, it->n_tokens, mask);
     return it->n_heads * (seen * it->n_group + spanned * STAGE_ROWS);
 }
 
-static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq, int64_t window) {
+static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq,
+                             const octavo_attention_mask *mask) {
     const octavo_attention_heads *heads = &plan->limits.heads;
     int64_t q_len = attention_query_length(&plan->batch, seq);
     if (q_len == 0) return 0;
@@ -118,7 +140,7 @@ static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq, int
                   .n_tokens = (int32_t)q_len,
                   .n_heads = heads->n_kv_heads,
                   .n_group = group_size(heads)};
-    return cost_of(&plan->batch, &whole, window);
+    return cost_of(&plan->batch, &whole, mask);
 }
 
 /* --- cutting --- */
@@ -128,7 +150,7 @@ typedef struct budget {
     int64_t target;
     int64_t items; /* beyond those that rows demand */
     int64_t parts; /* (token, split) pairs */
-    int64_t window;
+    const octavo_attention_mask *mask;
 } budget;
 
 /* Raises *axis towards `most` until there are `wanted` pieces. */
@@ -143,9 +165,9 @@ static cut cut_sequence(const octavo_attention_plan *plan, budget *left, int64_t
     const octavo_attention_heads *heads = &plan->limits.heads;
     const int64_t q_len = attention_query_length(&plan->batch, seq);
     const int64_t n_threads = plan->limits.n_threads;
-    const cut coarse = natural_cut(heads, q_len);
+    const cut coarse = natural_cut(plan, seq, q_len);
     cut fine = coarse;
-    int64_t wanted = ceil_div(sequence_cost(plan, seq, left->window), left->target);
+    int64_t wanted = ceil_div(sequence_cost(plan, seq, left->mask), left->target);
     if (n_threads == 1 || wanted <= pieces(&coarse)) return coarse;
     if (q_len <= JOIN_TOKENS && q_len * n_splits <= left->parts)
         cut_finer(&fine, &fine.splits, n_splits, wanted);
@@ -192,7 +214,7 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
     const octavo_attention_batch *batch = &plan->batch;
     const int64_t q_len = attention_query_length(batch, seq);
     if (q_len == 0) return;
-    const int64_t split = attention_visible(batch, seq, 0, left->window).begin / OCTAVO_KV_SPLIT;
+    const int64_t split = attention_visible(batch, seq, 0, left->mask).begin / OCTAVO_KV_SPLIT;
     const int64_t n_splits = ceil_div(batch->kv_lens[seq], OCTAVO_KV_SPLIT) - split;
     const cut c = cut_sequence(plan, left, seq, n_splits);
     const int32_t join = c.splits > 1 ? add_joins(plan, left, seq, split, n_splits) : -1;
@@ -206,7 +228,7 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
         rest /= c.groups;
         piece(heads->n_kv_heads, c.heads, rest % c.heads, &it.head, &it.n_heads);
         piece(q_len, c.tokens, rest / c.heads, &it.token, &it.n_tokens);
-        it.cost = cost_of(batch, &it, left->window) * it.n_splits / n_splits;
+        it.cost = cost_of(batch, &it, left->mask) * it.n_splits / n_splits;
         plan->items[plan->n_items++] = it;
     }
     octavo_assert(plan->n_items <= max_items(&plan->limits));
@@ -236,11 +258,12 @@ static void sort_descending(item *items, int64_t n) {
 }
 
 void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attention_limits *limits,
-                                const octavo_attention_batch *batch, int64_t window, void *memory) {
+                                const octavo_attention_batch *batch, octavo_attention_mask mask,
+                                void *memory) {
     octavo_assert(batch->n_seqs <= limits->max_seqs && batch->n_tokens <= limits->max_tokens);
     plan->limits = *limits;
     plan->batch = *batch;
-    plan->window = window;
+    plan->mask = mask;
     plan->items = memory;
     plan->n_items = 0;
     plan->joins = (void *)(plan->items + max_items(limits));
@@ -249,11 +272,11 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
 
     int64_t total = 0;
     for (int64_t i = 0; i < batch->n_seqs; i++)
-        total += sequence_cost(plan, i, window);
+        total += sequence_cost(plan, i, &plan->mask);
     budget left = {.target = total / ((int64_t)ITEMS_PER_THREAD * limits->n_threads) + 1,
                    .items = (int64_t)EXTRA_PER_THREAD * limits->n_threads,
                    .parts = (int64_t)PARTS_PER_THREAD * limits->n_threads,
-                   .window = window};
+                   .mask = &plan->mask};
     for (int64_t i = 0; i < batch->n_seqs; i++)
         add_items(plan, &left, i);
     sort_descending(plan->items, plan->n_items);

@@ -14,58 +14,108 @@ typedef struct slot_writer {
     const octavo_attention_op *op;
     const octavo_attention_kernels *kernels;
     const octavo_attention_heads *heads;
-    size_t new_size;  /* bytes of an element of keys and values */
-    size_t kv_size;   /* of the cache */
-    size_t row_bytes; /* of one row of lanes in the cache */
-    size_t slot_bytes;
+    attention_pages pages;
+    size_t new_size; /* bytes of an element of keys and values */
+    size_t kv_size;  /* of the cache */
 } slot_writer;
 
-static void write_row(const slot_writer *w, uint8_t *to, const void *array, int64_t element) {
-    const uint8_t *from = (const uint8_t *)array + element * (int64_t)w->new_size;
-    const int64_t d = w->heads->head_dim;
-    const size_t bytes = (size_t)d * w->kv_size;
-    if (w->op->new_dtype == w->op->kv_dtype)
-        memcpy(to, from, bytes);
+/* n elements as the cache has them. */
+static void convert(const slot_writer *w, void *to, const uint8_t *from, float divisor, int64_t n) {
+    const octavo_attention_op *op = w->op;
+    float row[OCTAVO_ATTENTION_MAX_KEY_DIM];
+    if (op->new_dtype == op->kv_dtype) {
+        memcpy(to, from, (size_t)n * w->kv_size);
+        return;
+    }
+    w->kernels->load[op->new_dtype](row, from, n);
+    if (op->quantise_new || op->kv_dtype >= OCTAVO_DTYPE_FP8_E4M3)
+        w->kernels->quantise[op->kv_dtype](to, row, divisor, n);
     else
-        w->kernels->store[w->op->kv_dtype](to, (const void *)from, 1.0f, d);
-    memset(to + bytes, 0, w->row_bytes - bytes);
+        w->kernels->store[op->kv_dtype](to, row, 1.0f, n);
+}
+
+/* A row of n elements, zero behind them. */
+static void write_row(const slot_writer *w, uint8_t *to, const uint8_t *from, float divisor,
+                      int64_t n) {
+    const size_t bytes = (size_t)n * w->kv_size;
+    convert(w, to, from, divisor, n);
+    memset(to + bytes, 0, w->pages.row_bytes - bytes);
+}
+
+/* A key into its lane of the columns: words OCTAVO_KEY_GROUP apart. */
+static void write_column(const slot_writer *w, uint8_t *group, int64_t lane, const uint8_t *from,
+                         float divisor) {
+    uint32_t words[OCTAVO_ATTENTION_MAX_KEY_DIM];
+    words[w->pages.key_words - 1] = 0; /* lanes that pad it */
+    convert(w, words, from, divisor, w->heads->head_dim);
+    uint32_t *to = (uint32_t *)(void *)group + lane;
+    for (size_t i = 0; i < w->pages.key_words; i++)
+        to[i * OCTAVO_KEY_GROUP] = words[i];
+}
+
+static float divisor_of(const slot_writer *w, float scale, const float *scales, int32_t head) {
+    if (!w->op->quantise_new) return 1.0f;
+    return scales ? scale * scales[head] : scale;
 }
 
 /* The whole slot: K and V of all heads, zeros in the lanes and rows that pad it. */
-static void write_slot(const slot_writer *w, uint8_t *slot, int64_t token) {
+static void write_slot(const slot_writer *w, uint8_t *page, int64_t slot, int64_t token) {
     const octavo_attention_op *op = w->op;
+    const attention_pages *pages = &w->pages;
+    const int32_t d = w->heads->head_dim, dv = octavo_attention_value_dim(w->heads);
+    uint8_t *row = page + slot * pages->slot_bytes;
     for (int32_t h = 0; h < w->heads->n_kv_heads; h++) {
-        uint8_t *row = slot + (size_t)(2 * h) * w->row_bytes;
-        write_row(w, row, op->keys, token * op->k_token_stride + h * op->k_head_stride);
-        write_row(w, row + w->row_bytes, op->values,
-                  token * op->v_token_stride + h * op->v_head_stride);
+        const size_t head = (size_t)h * pages->head_bytes;
+        const int64_t key = token * op->k_token_stride + h * op->k_head_stride;
+        const uint8_t *key_row = (const uint8_t *)op->keys + key * (int64_t)w->new_size;
+        const float divisor = divisor_of(w, op->k_scale, op->k_scales, h);
+        if (pages->group_bytes > 0) {
+            const size_t group = (size_t)(slot / OCTAVO_KEY_GROUP) * pages->group_bytes;
+            write_column(w, page + head + group, slot % OCTAVO_KEY_GROUP, key_row, divisor);
+        } else {
+            write_row(w, row + head + pages->key_offset, key_row, divisor, d);
+        }
+        if (op->value_in_key) continue;
+        const int64_t value = token * op->v_token_stride + h * op->v_head_stride;
+        write_row(w, row + head + pages->value_offset,
+                  (const uint8_t *)op->values + value * (int64_t)w->new_size,
+                  divisor_of(w, op->v_scale, op->v_scales, h), dv);
     }
-    size_t written = (size_t)(2 * w->heads->n_kv_heads) * w->row_bytes;
-    memset(slot + written, 0, w->slot_bytes - written);
+    if (op->layout == OCTAVO_KV_ROWS) {
+        const size_t written = (size_t)w->heads->n_kv_heads * pages->head_bytes;
+        const size_t all =
+            (size_t)octavo_attention_slot_elements(w->heads, op->kv_dtype) * w->kv_size;
+        memset(row + written, 0, all - written);
+    }
 }
 
-/* New tokens of sequence `seq` among the rows [begin, end). */
+static const int32_t *key_starts(const octavo_attention_batch *batch) {
+    return batch->key_start_loc ? batch->key_start_loc : batch->query_start_loc;
+}
+
+/* New tokens of sequence `seq` among the rows [begin, end) of keys and values. */
 static void write_tokens(const slot_writer *w, const octavo_attention_batch *batch, int64_t seq,
                          int64_t begin, int64_t end) {
-    const int64_t first = batch->query_start_loc[seq], last = batch->query_start_loc[seq + 1];
+    const int64_t first = key_starts(batch)[seq], last = key_starts(batch)[seq + 1];
     const int64_t before = batch->kv_lens[seq] - (last - first);
     const int32_t *pages = batch->block_tables + seq * batch->pages_per_seq;
     if (begin < first) begin = first;
     if (end > last) end = last;
     for (int64_t token = begin; token < end; token++) {
         int64_t position = before + token - first;
-        int64_t element = pages[position / batch->page_size] * w->op->page_stride +
-                          position % batch->page_size * w->op->slot_stride;
-        write_slot(w, (uint8_t *)w->op->kv_cache + element * (int64_t)w->kv_size, token);
+        uint8_t *page =
+            (uint8_t *)w->op->kv_cache + pages[position / batch->page_size] * w->pages.page_bytes;
+        write_slot(w, page, position % batch->page_size, token);
     }
 }
 
 static void clear_output(const octavo_attention_op *op, const octavo_attention_heads *heads,
                          int64_t token) {
-    const int64_t size = (int64_t)octavo_dtype_size(op->q_dtype);
+    const int64_t size = (int64_t)octavo_dtype_size(op->out_dtype);
     for (int32_t a = 0; a < heads->n_q_heads; a++) {
         int64_t element = token * op->out_token_stride + a * op->out_head_stride;
-        memset((uint8_t *)op->output + element * size, 0, (size_t)(heads->head_dim * size));
+        memset((uint8_t *)op->output + element * size, 0,
+               (size_t)(octavo_attention_value_dim(heads) * size));
     }
 }
 
@@ -82,17 +132,16 @@ void octavo_attention_update(octavo_attention_plan *plan, const octavo_attention
     for (int64_t token = begin; token < end; token++) {
         if (token < live || token >= dead) clear_output(op, heads, token);
     }
-    if (!op->update_kv_cache) return;
-    const size_t kv_size = octavo_dtype_size(op->kv_dtype);
+    if (!op->update_kv_cache || batch->n_seqs == 0) return;
     const slot_writer writer = {
         .op = op,
         .kernels = kernels,
         .heads = heads,
+        .pages = octavo_attention_pages(heads, op, batch->page_size),
         .new_size = octavo_dtype_size(op->new_dtype),
-        .kv_size = kv_size,
-        .row_bytes = (size_t)octavo_attention_lanes(heads->head_dim) * kv_size,
-        .slot_bytes = (size_t)octavo_attention_slot_elements(heads, op->kv_dtype) * kv_size,
+        .kv_size = octavo_dtype_size(op->kv_dtype),
     };
+    octavo_pool_share(key_starts(batch)[batch->n_seqs], 1, thread, n_threads, &begin, &end);
     for (int64_t seq = 0; seq < batch->n_seqs; seq++)
         write_tokens(&writer, batch, seq, begin, end);
 }

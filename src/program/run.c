@@ -117,7 +117,8 @@ void octavo_run_step(octavo_run *run, const octavo_step *step) {
     };
     for (int i = 0; i < run->program->n_plans; i++)
         octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch,
-                                   run->program->plans[i].window, run->plan_memory[i]);
+                                   (octavo_attention_mask){.window = run->program->plans[i].window},
+                                   run->plan_memory[i]);
     run->step = step;
     octavo_pool_run(run->pool, run_thread, run);
     run->step = NULL;

@@ -7,7 +7,11 @@
 
 static void write_array(const char *folder, const char *name, const octavo_array *array) {
     char path[4096];
-    npy file = {.kind = array->dtype == OCTAVO_DTYPE_BF16 ? 'u' : 'f',
+    const octavo_dtype dtype = array->dtype;
+    const bool is_float = dtype == OCTAVO_DTYPE_F32 || dtype == OCTAVO_DTYPE_F16;
+    npy file = {.kind = is_float                     ? 'f'
+                        : dtype == OCTAVO_DTYPE_INT8 ? 'i'
+                                                     : 'u',
                 .item = (int)octavo_dtype_size(array->dtype),
                 .n_axes = array->n_axes,
                 .n_elements = 1,

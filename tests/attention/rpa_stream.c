@@ -107,7 +107,8 @@ static void make_world(world *w, const rpa_stream *stream, const rpa_way *way) {
     w->n_seqs = 1 + way->neighbours;
     w->self = way->neighbours / 2;
     w->pages_per_seq = (stream->n + way->page_size - 1) / way->page_size;
-    const octavo_attention_heads heads = {shape->n_q_heads, shape->n_kv_heads, shape->head_dim};
+    const octavo_attention_heads heads = {
+        .n_q_heads = shape->n_q_heads, .n_kv_heads = shape->n_kv_heads, .head_dim = shape->head_dim};
     const int64_t packing = 4 / (int64_t)octavo_dtype_size(shape->kv_dtype);
     w->lanes = (int)octavo_attention_lanes(shape->head_dim);
     w->lane_bytes = octavo_dtype_size(shape->kv_dtype);

@@ -36,7 +36,8 @@ static void make(world *w) {
     w->batch.n_tokens = w->starts[w->batch.n_seqs];
     w->memory = octavo_alloc_aligned(bytes);
     assert_non_null(w->memory);
-    octavo_attention_plan_make(&w->plan, &w->limits, &w->batch, w->window, w->memory);
+    octavo_attention_plan_make(&w->plan, &w->limits, &w->batch,
+                               (octavo_attention_mask){.window = w->window}, w->memory);
     assert_true((uint8_t *)(w->plan.joins + w->plan.n_joins) <= (uint8_t *)w->memory + bytes);
     assert_true((void *)(w->plan.items + w->plan.n_items) <= (void *)w->plan.joins);
 }
@@ -50,7 +51,7 @@ static void check_items(const world *w) {
         assert_true(it->head + it->n_heads <= w->limits.heads.n_kv_heads);
         assert_true(it->group + it->n_group <= group);
         assert_true(it->n_tokens * it->n_heads * it->n_group <=
-                    octavo_attention_max_rows(&w->limits.heads));
+                    octavo_attention_max_rows(&w->limits));
         assert_true(i == 0 || it->cost <= plan->items[i - 1].cost);
     }
 }
@@ -79,7 +80,7 @@ static int count_items(const world *w, int64_t seq, int64_t token, int32_t head,
 static void check_coverage(const world *w) {
     for (int64_t seq = 0; seq < w->batch.n_seqs; seq++) {
         for (int64_t t = 0; t < attention_query_length(&w->batch, seq); t++) {
-            attention_range seen = attention_visible(&w->batch, seq, t, w->window);
+            attention_range seen = attention_visible(&w->batch, seq, t, &w->plan.mask);
             const int64_t last = (seen.end - 1) / OCTAVO_KV_SPLIT;
             for (int64_t split = seen.begin / OCTAVO_KV_SPLIT; split <= last; split++) {
                 int32_t head = random_below(w->limits.heads.n_q_heads);
@@ -106,7 +107,8 @@ static void check_joins(const world *w) {
 static void every_row_is_planned_once(void **state) {
     (void)state;
     static const octavo_attention_heads heads[] = {
-        {9, 3, 64}, {1, 1, 1}, {32, 8, 128}, {71, 1, 64}, {300, 2, 512}, {4, 4, 256}, {14, 2, 64},
+        {9, 3, 64, 0}, {1, 1, 1, 0},   {32, 8, 128, 0}, {71, 1, 64, 0},
+        {300, 2, 512, 0}, {4, 4, 256, 0}, {14, 2, 64, 0},
     };
     int joins = 0;
     for (int turn = 0; turn < 300; turn++) {
@@ -136,7 +138,7 @@ static void every_row_is_planned_once(void **state) {
 
 static void a_long_decode_is_shared(void **state) {
     (void)state;
-    world w = {.limits = {.heads = {9, 3, 64}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
+    world w = {.limits = {.heads = {9, 3, 64, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
     w.batch.n_seqs = 1;
     w.starts[1] = 1;
     w.lens[0] = 8 * OCTAVO_KV_SPLIT;
@@ -150,7 +152,7 @@ static void a_long_decode_is_shared(void **state) {
 
 static void one_head_is_shared(void **state) {
     (void)state;
-    world w = {.limits = {.heads = {4, 1, 256}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
+    world w = {.limits = {.heads = {4, 1, 256, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
     w.batch.n_seqs = 1;
     w.starts[1] = 1;
     w.lens[0] = 500;
@@ -161,7 +163,8 @@ static void one_head_is_shared(void **state) {
 
 static void many_decodes_are_left_whole(void **state) {
     (void)state;
-    world w = {.limits = {.heads = {8, 2, 128}, .max_tokens = 12, .max_seqs = 12, .n_threads = 2}};
+    world w = {
+        .limits = {.heads = {8, 2, 128, 0}, .max_tokens = 12, .max_seqs = 12, .n_threads = 2}};
     w.batch.n_seqs = MOST_SEQS;
     for (int i = 0; i < MOST_SEQS; i++) {
         w.starts[i + 1] = i + 1;

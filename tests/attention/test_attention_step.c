@@ -109,10 +109,10 @@ static void check_type(octavo_dtype dtype) {
     void *memory = octavo_alloc_aligned(octavo_attention_plan_bytes(&limits));
     s.workspace = octavo_alloc_aligned(octavo_attention_workspace_bytes(&limits));
     assert_true(memory && s.workspace);
-    octavo_attention_plan_make(&s.plan, &limits, &batch, 0, memory);
+    octavo_attention_plan_make(&s.plan, &limits, &batch, (octavo_attention_mask){0}, memory);
     for (int i = 0; i < LAYERS; i++) {
         octavo_attention_op *op = &s.ops[i];
-        octavo_attention_op_init(op, &limits.heads, dtype, PAGE);
+        octavo_attention_op_init(op, &limits.heads, dtype, OCTAVO_KV_ROWS, PAGE);
         op->queries = qkv[i];
         op->keys = qkv[i] + HQ * D;
         op->values = qkv[i] + (HQ + HKV) * D;

@@ -106,7 +106,7 @@ static void golden_cases_hold(void **state) {
     for (int i = 0; rpa_level(i) != NULL; i++) {
         for (int n_threads = 1; n_threads <= 3; n_threads++) {
             octavo_attention_context *context = rpa_context(rpa_level(i), n_threads);
-            assert_int_equal(each_case(TEST_DATA "/rpa", check_case, context), 22);
+            assert_int_equal(each_case(TEST_DATA "/rpa", check_case, context), 46);
             octavo_attention_context_destroy(&context);
         }
     }
