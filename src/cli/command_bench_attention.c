@@ -174,7 +174,7 @@ static void print_text(const attention_report *r) {
     const octavo_bench_attention *b = &r->bench;
     const peak limit = arithmetic_limit(r);
     printf("attention: %lld/%lld heads of %lld, %s queries, %s cache in %s, pages of %lld %s, "
-           "%s, %s, %d thread%s\n",
+           "%s precision, %s, %d thread%s\n",
            (long long)b->heads, (long long)b->kv_heads, (long long)b->head_dim,
            octavo_dtype_name(b->q_dtype), octavo_dtype_name(b->kv_dtype), layout_name(r),
            (long long)b->page_size, b->has_runs ? "in runs" : "at random", precision_name(r),

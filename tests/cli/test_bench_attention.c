@@ -110,6 +110,35 @@ static void test_defaults(void **state) {
     process_free(&result);
 }
 
+/* Every kind of cache is made as the library wants it. */
+static void test_caches(void **state) {
+    static const char *const layouts[] = {"rows", "columns"};
+    static const char *const precisions[] = {"strict", "bf16"};
+    static const struct {
+        const char *name;
+        double bytes;
+    } dtypes[] = {{"f32", 4},      {"f16", 2},      {"bf16", 2},
+                  {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"int8", 1}};
+    (void)state;
+    for (size_t i = 0; i < 24; i++) {
+        const char *layout = layouts[i % 2], *precision = precisions[i / 2 % 2];
+        const char *dtype = dtypes[i / 4].name;
+        process_result result =
+            OCTAVO("", "bench", "attention", "--heads", "6", "--kv-heads", "3", "--head-dim", "72",
+                   "--batch", "1:100,9:20", "--layout", layout, "--precision", precision,
+                   "--kv-dtype", dtype, "--repeat", "1", "--no-limits", "--json");
+        if (result.status != 0) fail_msg("%s", result.err);
+        json_t *report = process_json(&result);
+        const double cache = 2.0 * 3 * 72 * dtypes[i / 4].bytes * 120;
+        assert_true(number_of(report, "bytes") == cache + 2.0 * 6 * 72 * 2 * 10);
+        assert_string_equal(json_string_value(json_object_get(report, "kv_dtype")), dtype);
+        assert_string_equal(json_string_value(json_object_get(report, "layout")), layout);
+        assert_string_equal(json_string_value(json_object_get(report, "precision")), precision);
+        json_decref(report);
+        process_free(&result);
+    }
+}
+
 static void test_text(void **state) {
     (void)state;
     process_result result =
@@ -185,7 +214,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),   cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_text),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_caches),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
