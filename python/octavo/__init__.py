@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ragged paged attention on CPUs for NumPy, PyTorch and JAX.
+
+`ragged_page_attention_v3` is all there is to call. `octavo.torch` and `octavo.jax` hold the same
+function for programs that compile: a PyTorch custom operator and a JAX custom call.
+"""
+
+from . import _octavo
+from ._arrays import dtype_code, error
+from ._attention import ragged_page_attention_v3
+from ._context import AttentionContext
+
+__version__ = _octavo.version
+__all__ = ["AttentionContext", "__version__", "page_elements", "ragged_page_attention_v3"]
+
+
+def page_elements(dtype, page_size, num_kv_heads, head_dim, value_dim=None, *, value_in_key=False):
+    """Elements of a page of a cache with ``layout="columns"``.
+
+    Parameters
+    ----------
+    dtype : dtype or str
+        Of the cache.
+    page_size : int
+        Slots of a page.
+    num_kv_heads, head_dim : int
+        Heads, and lanes of a key.
+    value_dim : int, optional
+        Lanes of a value; those of a key by default.
+    value_in_key : bool, default False
+        Values are the first lanes of their keys and take no room.
+
+    Returns
+    -------
+    int
+        The second axis of such a cache, whose shape is (P, page_elements).
+
+    Raises
+    ------
+    ValueError
+        There is no such page.
+    """
+    code = dtype_code(dtype)
+    wide = head_dim if value_dim is None else value_dim
+    elements = 0
+    if code is not None:
+        elements = _octavo.page_elements(
+            code, page_size, num_kv_heads, head_dim, wide, value_in_key
+        )
+    if elements <= 0:
+        raise error(
+            "page",
+            f"none of {page_size} slots, {num_kv_heads} heads and {head_dim} lanes of {dtype}",
+        )
+    return elements

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call in one normal form, between the function that users see and the ways to run it."""
+
+import operator
+
+from . import _octavo
+from ._arrays import (
+    DTYPE_NAMES,
+    NAMES,
+    copy,
+    describe,
+    describe_dtype,
+    dtype_code,
+    empty,
+    error,
+    kind_of,
+    like_queries,
+    shape_of,
+)
+
+TYPES = {"decoder": 0, "encoder": 1, "encoder_decoder": 2}
+PRECISIONS = {"strict": 0, "bf16": 1}
+LAYOUTS = {"rows": 0, "columns": 1}
+
+# Scalars by kind; those that are None are left to the library.
+REALS = ("softmax_scale", "q_scale", "k_scale", "v_scale", "logits_soft_cap", "output_scale")
+INTEGERS = (
+    "sliding_window",
+    "chunk_size",
+    "page_size",
+    "value_dim",
+    "chunk_prefill_size",
+    "num_kv_pages_per_block",
+    "num_queries_per_block",
+    "vmem_limit_bytes",
+)
+FLAGS = ("update_kv_cache", "value_in_key")
+CHOICES = {"type": TYPES, "precision": PRECISIONS, "layout": LAYOUTS}
+
+
+def choice(name, value):
+    """The number of a choice's name."""
+    number = CHOICES[name].get(value) if isinstance(value, str) else None
+    if number is None:
+        raise error(name, f"{value!r}; it must be one of {', '.join(CHOICES[name])}")
+    return number
+
+
+def scalars_of(given):
+    """The scalars of a dict by name, as Python's own numbers, without those that are None."""
+    scalars = {name: float(given[name]) for name in REALS if given[name] is not None}
+    for name in INTEGERS:
+        if given[name] is not None:
+            scalars[name] = operator.index(given[name])
+    for name in FLAGS:
+        scalars[name] = bool(given[name])
+    for name in CHOICES:
+        scalars[name] = choice(name, given[name])
+    return scalars
+
+
+class Call:
+    """Arrays and scalars of one call, and what follows from them.
+
+    Attributes
+    ----------
+    arrays : tuple
+        One entry for each of ``NAMES``, an array or None.
+    scalars : dict of str to int or float
+        As the C module takes them.
+    settings : tuple
+        Threads, instruction set, pinning.
+    output_code : int or None
+        octavo_dtype of the output; None: that of the queries.
+    """
+
+    __slots__ = ("arrays", "output_code", "scalars", "settings")
+
+    def __init__(self, arrays, scalars, settings, output_code):
+        self.arrays = arrays
+        self.scalars = scalars
+        self.settings = settings
+        self.output_code = output_code
+
+    def array(self, name):
+        """The array of this name, or None."""
+        return self.arrays[NAMES.index(name)]
+
+    @property
+    def updates(self):
+        """Whether the cache is written: not in cross-attention without new keys."""
+        return self.scalars["update_kv_cache"] and not (
+            self.scalars["type"] == TYPES["encoder_decoder"] and self.array("key_start_loc") is None
+        )
+
+    def choose_output(self, out):
+        """Settles the output's dtype: with output_scale that of ``out`` or of the cache, if the
+        caller names none."""
+        if self.output_code is not None or "output_scale" not in self.scalars:
+            return
+        for name, array in (("output", out), ("kv_cache", self.array("kv_cache"))):
+            if array is not None:
+                self.output_code = describe_dtype(array, name)
+                return
+
+    @property
+    def output_shape(self):
+        """``(T, Hq, Dv)``, as far as the arrays are shaped well enough to tell."""
+        shape = shape_of(self.arrays[0], "queries")
+        if len(shape) != 3:
+            raise error("queries", f"has {len(shape)} axes; it must be [T, Hq, D]")
+        if self.scalars["layout"] == LAYOUTS["rows"]:
+            return shape
+        if self.scalars["value_in_key"]:
+            return (*shape[:2], self.scalars.get("value_dim", 0))
+        values = self.array("values")
+        wide = shape_of(values, "values") if values is not None else ()
+        return (*shape[:2], wide[2]) if len(wide) == 3 else shape
+
+
+def output_code_of(output_dtype):
+    """octavo_dtype of an output_dtype argument; None stays None."""
+    if output_dtype is None:
+        return None
+    try:
+        code = dtype_code(output_dtype)
+    except TypeError:
+        code = None
+    if code is None:
+        raise error("output_dtype", f"{output_dtype!r} is not one of {', '.join(DTYPE_NAMES.values())}")
+    return code
+
+
+def execute(call, output, kv_cache):
+    """Runs a call into given memory: the output, and the cache if it is updated."""
+    described = [
+        None if array is None else describe(array, name)
+        for name, array in zip(NAMES, call.arrays)
+        if name != "kv_cache"
+    ]
+    described.insert(NAMES.index("kv_cache"), describe(kv_cache, "kv_cache", writable=call.updates))
+    described.append(describe(output, "output", writable=True))
+    _octavo.attention(tuple(described), call.scalars, *call.settings)
+
+
+def check(call, output):
+    """Raises ValueError for everything that is wrong with a call, before anything is made."""
+    described = [
+        None if array is None else describe(array, name) for name, array in zip(NAMES, call.arrays)
+    ]
+    _octavo.check((*described, output), call.scalars)
+
+
+def run(call, in_place, out):
+    """Runs a call on memory of NumPy, PyTorch or DLPack; returns (output, cache)."""
+    queries, kv_cache = call.array("queries"), call.array("kv_cache")
+    if out is None:
+        output = empty(queries, call.output_shape, call.output_code)
+    else:
+        output = out
+    updated = kv_cache
+    if call.updates and not in_place:
+        updated = copy(kv_cache, queries, "kv_cache")
+    execute(call, output, updated)
+    if kind_of(queries, "queries") == "dlpack":
+        if out is None:
+            output = like_queries(output, queries)
+        if updated is not kv_cache:
+            updated = like_queries(updated, queries)
+    return output, updated
