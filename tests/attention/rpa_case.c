@@ -144,6 +144,12 @@ double rpa_value(const void *data, octavo_dtype dtype, int64_t i) {
         return (double)octavo_f16_to_f32(((const uint16_t *)data)[i]);
     case OCTAVO_DTYPE_BF16:
         return (double)octavo_bf16_to_f32(((const uint16_t *)data)[i]);
+    case OCTAVO_DTYPE_FP8_E4M3:
+        return (double)octavo_fp8_e4m3_to_f32(((const uint8_t *)data)[i]);
+    case OCTAVO_DTYPE_FP8_E5M2:
+        return (double)octavo_fp8_e5m2_to_f32(((const uint8_t *)data)[i]);
+    case OCTAVO_DTYPE_INT8:
+        return (double)((const int8_t *)data)[i];
     default:
         return (double)((const float *)data)[i];
     }

@@ -107,7 +107,7 @@ static void check_joins(const world *w) {
 static void every_row_is_planned_once(void **state) {
     (void)state;
     static const octavo_attention_heads heads[] = {
-        {9, 3, 64, 0}, {1, 1, 1, 0},   {32, 8, 128, 0}, {71, 1, 64, 0},
+        {9, 3, 64, 0},    {1, 1, 1, 0},   {32, 8, 128, 0}, {71, 1, 64, 0},
         {300, 2, 512, 0}, {4, 4, 256, 0}, {14, 2, 64, 0},
     };
     int joins = 0;
