@@ -3,9 +3,12 @@
 
 import operator
 
+import numpy as np
+
 from . import _octavo
 from ._arrays import (
     DTYPE_NAMES,
+    DTYPES,
     NAMES,
     copy,
     describe,
@@ -143,12 +146,26 @@ def execute(call, output, kv_cache):
     _octavo.attention(tuple(described), call.scalars, *call.settings)
 
 
-def check(call, output):
-    """Raises ValueError for everything that is wrong with a call, before anything is made."""
-    described = [
-        None if array is None else describe(array, name) for name, array in zip(NAMES, call.arrays)
-    ]
-    _octavo.check((*described, output), call.scalars)
+def check_shapes(specs, scalars, output):
+    """Raises ValueError for what dtypes, shapes and scalars alone show to be wrong.
+
+    ``specs`` has ``(octavo_dtype or None, shape)`` or None for each of ``NAMES``; ``output`` is one
+    more. The arrays need not exist: index arrays are taken to hold zeros, which is no sequence, and
+    other vectors ones.
+    """
+    longest = max(spec[1][0] if spec and len(spec[1]) == 1 else 1 for spec in specs)
+    zeros, ones = np.zeros(longest, np.int32), np.ones(longest, np.float32)
+    described = []
+    for name, spec in zip((*NAMES, "output"), (*specs, output)):
+        if spec is None:
+            described.append(None)
+            continue
+        code, shape = spec
+        if code is None:
+            raise error(name, f"its dtype is not one of {', '.join(DTYPE_NAMES.values())}")
+        data = ones if code == DTYPES["float32"] else zeros
+        described.append((data.__array_interface__["data"][0], code, tuple(shape), None, data))
+    _octavo.check(tuple(described), scalars)
 
 
 def run(call, in_place, out):
