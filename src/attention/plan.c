@@ -215,7 +215,8 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
     const int64_t q_len = attention_query_length(batch, seq);
     if (q_len == 0) return;
     const int64_t split = attention_visible(batch, seq, 0, left->mask).begin / OCTAVO_KV_SPLIT;
-    const int64_t n_splits = ceil_div(batch->kv_lens[seq], OCTAVO_KV_SPLIT) - split;
+    const attention_range last = attention_visible(batch, seq, q_len - 1, left->mask);
+    const int64_t n_splits = last.end > 0 ? (last.end - 1) / OCTAVO_KV_SPLIT - split + 1 : 1;
     const cut c = cut_sequence(plan, left, seq, n_splits);
     const int32_t join = c.splits > 1 ? add_joins(plan, left, seq, split, n_splits) : -1;
     for (int64_t i = 0; i < pieces(&c); i++) {

@@ -16,7 +16,7 @@ typedef struct world {
     octavo_attention_args args;
     float queries[T * HQ * D], output[T * HQ * D], keys[T * HKV * D], values[T * HKV * D];
     float cache[P * PAGE * 2 * HKV * LANES], sink[HQ];
-    int32_t kv_lens[S], tables[S * ROW], starts[S + 1], kinds[3];
+    int32_t kv_lens[S], tables[S * ROW], starts[S + 1], key_starts[S + 1], kinds[3];
 } world;
 
 static octavo_array array_of(void *data, octavo_dtype dtype, int32_t n_axes,
@@ -50,6 +50,23 @@ static void make(world *w) {
     a->block_tables = ARRAY(w->tables, OCTAVO_DTYPE_I32, S * ROW);
     a->query_start_loc = ARRAY(w->starts, OCTAVO_DTYPE_I32, S + 1);
     a->distribution = ARRAY(w->kinds, OCTAVO_DTYPE_I32, 3);
+}
+
+static void narrow_cache(world *w) {
+    w->args.kv_cache = ARRAY(w->cache, OCTAVO_DTYPE_INT8, P, PAGE, HKV / 2, 4, LANES);
+}
+
+static void cross(world *w) {
+    w->args.type = OCTAVO_ATTENTION_ENCODER_DECODER;
+    memcpy(w->key_starts, (int32_t[]){0, 3, 5, -7}, sizeof w->key_starts);
+    w->args.key_start_loc = ARRAY(w->key_starts, OCTAVO_DTYPE_I32, S + 1);
+}
+
+static void columns(world *w) {
+    int64_t page = octavo_attention_page_elements(OCTAVO_DTYPE_F32, PAGE, HKV, D, D, false);
+    w->args.layout = OCTAVO_KV_COLUMNS;
+    w->args.page_size = PAGE;
+    w->args.kv_cache = ARRAY(w->cache, OCTAVO_DTYPE_F32, P, page);
 }
 
 typedef struct broken {
@@ -129,7 +146,98 @@ BREAK(kinds_first, w->kinds[0] = 1)
 BREAK(kinds_second, w->kinds[1] = 3)
 BREAK(kinds_many, w->kinds[2] = S + 1)
 
+/* --- beyond the published contract --- */
+
+BREAK(alibi_length, w->args.alibi_slopes = ARRAY(w->sink, OCTAVO_DTYPE_F32, HKV))
+BREAK(alibi_type, w->args.alibi_slopes = ARRAY(w->sink, OCTAVO_DTYPE_I32, HQ))
+BREAK(alibi_flat, w->args.alibi_slopes.data = w->sink)
+BREAK(k_scales_length, w->args.k_scales = ARRAY(w->sink, OCTAVO_DTYPE_F32, HQ))
+BREAK(v_scales_null, w->args.v_scales = ARRAY(NULL, OCTAVO_DTYPE_F32, HKV))
+BREAK(type_none, w->args.type = (octavo_attention_type)3)
+BREAK(precision_none, w->args.precision = (octavo_attention_precision)2)
+BREAK(layout_none, w->args.layout = (octavo_kv_layout)2)
+BREAK(chunk_negative, w->args.chunk_size = -1)
+BREAK(output_scale_type, w->args.use_output_scale = true)
+BREAK(output_scale_zero, w->args.use_output_scale = true; w->args.output_scale = 0.0;
+      w->args.output.dtype = OCTAVO_DTYPE_INT8)
+BREAK(output_narrow, w->args.output.dtype = OCTAVO_DTYPE_FP8_E4M3)
+BREAK(k_scale_zero, w->args.use_k_scale = w->args.use_v_scale = true; w->args.k_scale = 0.0;
+      narrow_cache(w))
+BREAK(scale_missing, w->args.use_k_scale = true; narrow_cache(w))
+BREAK(other_type, w->args.use_k_scale = w->args.use_v_scale = true; narrow_cache(w);
+      w->args.keys.dtype = w->args.values.dtype = OCTAVO_DTYPE_BF16)
+BREAK(cross_window, cross(w); w->args.use_sliding_window = true; w->args.sliding_window = 5)
+BREAK(cross_alibi, cross(w); w->args.alibi_slopes = ARRAY(w->sink, OCTAVO_DTYPE_F32, HQ))
+BREAK(cross_chunk, cross(w); w->args.chunk_size = 4)
+BREAK(cross_descend, cross(w); w->starts[S] = 4; w->key_starts[2] = 0)
+BREAK(cross_far, cross(w); w->key_starts[2] = T + 1; w->kv_lens[1] = 6; w->tables[3] = 0)
+BREAK(cross_negative, cross(w); w->key_starts[0] = -1)
+BREAK(cross_short, cross(w); w->kv_lens[0] = 1)
+BREAK(cross_length, cross(w); w->args.key_start_loc.extents[0] = S)
+BREAK(cross_type, cross(w); w->args.key_start_loc.dtype = OCTAVO_DTYPE_F32)
+BREAK(keys_of_another, cross(w); w->args.type = OCTAVO_ATTENTION_DECODER)
+BREAK(tuning_chunk, w->args.chunk_prefill_size = -1)
+BREAK(tuning_pages, w->args.num_kv_pages_per_block = -2)
+BREAK(tuning_queries, w->args.num_queries_per_block = INT64_MIN)
+BREAK(tuning_scratch, w->args.vmem_limit_bytes = 100)
+BREAK(rows_page_size, w->args.page_size = PAGE + 1)
+BREAK(rows_shared, w->args.value_in_key = true)
+BREAK(rows_value_dim, w->args.value_dim = 4)
+BREAK(columns_5d, w->args.layout = OCTAVO_KV_COLUMNS)
+BREAK(columns_page_size, columns(w); w->args.page_size = 0)
+BREAK(columns_page_huge, columns(w); w->args.page_size = INT64_MAX)
+BREAK(columns_elements, columns(w); w->args.kv_cache.extents[1]--)
+BREAK(columns_overlap, columns(w); w->args.kv_cache.strides[0] = 5; w->args.kv_cache.strides[1] = 1)
+BREAK(columns_values, columns(w); w->args.value_in_key = true)
+BREAK(columns_value_dim, columns(w); w->args.value_in_key = true;
+      w->args.values = (octavo_array){0}; w->args.value_dim = D + 1)
+BREAK(columns_heads, columns(w); w->args.values.extents[1] = 1)
+BREAK(columns_output, columns(w); w->args.values.extents[2] = D - 1;
+      w->args.kv_cache.extents[1] = octavo_attention_page_elements(OCTAVO_DTYPE_F32, PAGE, HKV, D,
+                                                                   D - 1, false))
+
 static const broken cases[] = {
+    {"alibi_slopes", OCTAVO_ERROR_INVALID, alibi_length},
+    {"alibi_slopes", OCTAVO_ERROR_INVALID, alibi_type},
+    {"alibi_slopes", OCTAVO_ERROR_INVALID, alibi_flat},
+    {"k_scales", OCTAVO_ERROR_INVALID, k_scales_length},
+    {"v_scales", OCTAVO_ERROR_INVALID, v_scales_null},
+    {"type", OCTAVO_ERROR_INVALID, type_none},
+    {"precision", OCTAVO_ERROR_INVALID, precision_none},
+    {"layout", OCTAVO_ERROR_INVALID, layout_none},
+    {"chunk_size", OCTAVO_ERROR_INVALID, chunk_negative},
+    {"output", OCTAVO_ERROR_INVALID, output_scale_type},
+    {"output_scale", OCTAVO_ERROR_INVALID, output_scale_zero},
+    {"output", OCTAVO_ERROR_INVALID, output_narrow},
+    {"k_scale", OCTAVO_ERROR_INVALID, k_scale_zero},
+    {"keys", OCTAVO_ERROR_INVALID, scale_missing},
+    {"keys", OCTAVO_ERROR_INVALID, other_type},
+    {"type", OCTAVO_ERROR_INVALID, cross_window},
+    {"type", OCTAVO_ERROR_INVALID, cross_alibi},
+    {"type", OCTAVO_ERROR_INVALID, cross_chunk},
+    {"key_start_loc): sequence 1", OCTAVO_ERROR_INVALID, cross_descend},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, cross_far},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, cross_negative},
+    {"kv_lens): sequence 0", OCTAVO_ERROR_INVALID, cross_short},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, cross_length},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, cross_type},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, keys_of_another},
+    {"chunk_prefill_size", OCTAVO_ERROR_INVALID, tuning_chunk},
+    {"num_kv_pages_per_block", OCTAVO_ERROR_INVALID, tuning_pages},
+    {"num_queries_per_block", OCTAVO_ERROR_INVALID, tuning_queries},
+    {"vmem_limit_bytes", OCTAVO_ERROR_INVALID, tuning_scratch},
+    {"page_size", OCTAVO_ERROR_INVALID, rows_page_size},
+    {"value_in_key", OCTAVO_ERROR_INVALID, rows_shared},
+    {"value_dim", OCTAVO_ERROR_INVALID, rows_value_dim},
+    {"kv_cache", OCTAVO_ERROR_INVALID, columns_5d},
+    {"page_size", OCTAVO_ERROR_INVALID, columns_page_size},
+    {"page_size", OCTAVO_ERROR_INVALID, columns_page_huge},
+    {"kv_cache", OCTAVO_ERROR_INVALID, columns_elements},
+    {"kv_cache", OCTAVO_ERROR_INVALID, columns_overlap},
+    {"values", OCTAVO_ERROR_INVALID, columns_values},
+    {"value_dim", OCTAVO_ERROR_INVALID, columns_value_dim},
+    {"values", OCTAVO_ERROR_INVALID, columns_heads},
+    {"output", OCTAVO_ERROR_INVALID, columns_output},
     {"args", OCTAVO_ERROR_INVALID, not_initialised},
     {"queries", OCTAVO_ERROR_INVALID, queries_2d},
     {"queries", OCTAVO_ERROR_INVALID, queries_null},
