@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the keys and values of all layers: per layer an array
- * [n_pages, page_size, ceil(2 * n_kv_heads / packing), packing, round_up(head_dim, 128)], packing =
- * 4 / bytes of an element; within a slot row 2h is K and row 2h + 1 is V of kv head h. One
+ * Memory of the keys and values of all layers: per layer an array [n_pages, page_elements]. How a
+ * page lies inside is the attention layer's (octavo_kv_layout in octavo/attention.h). One
  * allocation, aligned, not touched before it is used. What a page holds before it is written is
  * undefined.
  */
 #ifndef OCTAVO_CACHE_KV_CACHE_H
 #define OCTAVO_CACHE_KV_CACHE_H
 
-#include "octavo/dtype.h"
+#include "octavo/attention.h"
 #include "octavo/status.h"
 
 #include <stddef.h>
@@ -18,17 +17,16 @@
 typedef struct octavo_kv_shape {
     int32_t n_layers;
     int64_t n_pages;
-    int64_t page_size;
-    int32_t n_kv_heads;
-    int32_t head_dim;
+    int64_t page_size;     /* positions in a page */
+    int64_t page_elements; /* of one page in one layer */
+    octavo_kv_layout layout;
     octavo_dtype dtype; /* f32, f16 or bf16 */
 } octavo_kv_shape;
 
 typedef struct octavo_kv_cache {
     octavo_kv_shape shape;
-    int64_t slot_elements; /* of one position in one layer */
-    size_t layer_bytes;    /* between two layers */
-    uint8_t *base;         /* [n_layers][layer_bytes] */
+    size_t layer_bytes; /* between two layers */
+    uint8_t *base;      /* [n_layers][layer_bytes] */
 } octavo_kv_cache;
 
 /* Bytes of a cache. OCTAVO_ERROR_INVALID for extents under 1, OCTAVO_ERROR_LIMIT if it does not fit

@@ -80,6 +80,16 @@ static octavo_status choose_context(octavo_model *model, const octavo_model_opti
     return OCTAVO_OK;
 }
 
+static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config) {
+    const octavo_attention_heads heads = {.n_q_heads = (int32_t)config->n_heads,
+                                          .n_kv_heads = (int32_t)config->n_kv_heads,
+                                          .head_dim = (int32_t)config->head_dim};
+    shape->layout = OCTAVO_KV_ROWS;
+    octavo_attention_op op;
+    octavo_attention_op_init(&op, &heads, shape->dtype, shape->layout, shape->page_size);
+    shape->page_elements = op.page_stride;
+}
+
 static octavo_status create_cache(octavo_model *model, const octavo_model_options *options,
                                   octavo_error *error) {
     const octavo_model_config *config = &model->network.config;
@@ -87,10 +97,9 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
         .n_layers = config->n_layers,
         .n_pages = 1,
         .page_size = options->page_size,
-        .n_kv_heads = (int32_t)config->n_kv_heads,
-        .head_dim = (int32_t)config->head_dim,
         .dtype = choose_kv_dtype(options),
     };
+    choose_layout(&shape, config);
     size_t page_bytes;
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
     if (status) return status;

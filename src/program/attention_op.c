@@ -18,7 +18,7 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op) {
     const octavo_plan_key *key = &run->program->plans[op->params.plan];
     octavo_attention_op layer;
     octavo_attention_op_init(&layer, &run->limits[op->params.plan].heads, run->cache->shape.dtype,
-                             OCTAVO_KV_ROWS, run->cache->shape.page_size);
+                             run->cache->shape.layout, run->cache->shape.page_size);
     layer.new_dtype = OCTAVO_DTYPE_F32;
     layer.kv_cache = octavo_kv_cache_layer(run->cache, op->layer);
     layer.scale = op->params.scale;

@@ -208,7 +208,7 @@ static void bad_sizes_are_refused(void **state) {
                      OCTAVO_ERROR_INVALID);
     assert_null(pool);
 
-    const octavo_kv_shape good = {2, 3, 16, 3, 64, OCTAVO_DTYPE_BF16};
+    const octavo_kv_shape good = {2, 3, 16, 16 * 6 * 128, OCTAVO_KV_ROWS, OCTAVO_DTYPE_BF16};
     size_t bytes = 0;
     assert_int_equal(octavo_kv_cache_bytes(&good, &bytes, &error), OCTAVO_OK);
     assert_int_equal(bytes, 2 * 3 * 16 * 6 * 128 * 2);
@@ -227,10 +227,9 @@ static void bad_sizes_are_refused(void **state) {
 
 static void layers_do_not_overlap(void **state) {
     (void)state;
-    const octavo_kv_shape shape = {3, 2, 5, 1, 130, OCTAVO_DTYPE_F32};
+    const octavo_kv_shape shape = {3, 2, 5, 5 * 2 * 256, OCTAVO_KV_ROWS, OCTAVO_DTYPE_F32};
     octavo_kv_cache cache;
     assert_int_equal(octavo_kv_cache_init(&cache, &shape, NULL), OCTAVO_OK);
-    assert_int_equal(cache.slot_elements, 2 * 256);
     assert_int_equal(cache.layer_bytes, 2 * 5 * 2 * 256 * 4);
     for (int32_t i = 0; i < 3; i++) {
         assert_int_equal((uintptr_t)octavo_kv_cache_layer(&cache, i) % 64, 0);
