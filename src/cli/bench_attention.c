@@ -113,6 +113,13 @@ static bool count_bytes(const octavo_array *array, size_t *bytes) {
     return true;
 }
 
+/* Gives an array its memory; returns where the next one's is. */
+static uint8_t *place(octavo_array *array, uint8_t *at) {
+    size_t bytes = 0;
+    array->data = at;
+    return count_bytes(array, &bytes) ? at + bytes : at;
+}
+
 /* The system may promise more than it has and end the process later. */
 static size_t machine_bytes(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -146,10 +153,8 @@ static octavo_status allocate(call *c, octavo_error *error) {
     c->memory = octavo_alloc_aligned(total);
     if (!c->memory) return octavo_fail_memory(error, "batch", total);
     uint8_t *next = c->memory;
-    for (size_t i = 0; i < OCTAVO_COUNT(arrays); i++) {
-        arrays[i]->data = next;
-        if (count_bytes(arrays[i], &bytes)) next += bytes;
-    }
+    for (size_t i = 0; i < OCTAVO_COUNT(arrays); i++)
+        next = place(arrays[i], next);
     return OCTAVO_OK;
 }
 
@@ -206,16 +211,17 @@ static void fill_indices(call *c) {
     int32_t *kv_lens = args->kv_lens.data, *starts = args->query_start_loc.data;
     int32_t *kinds = args->distribution.data;
     int32_t n_decodes = 0;
+    octavo_assert(next && kv_lens && starts && kinds);
     number_pages(c);
-    memset(args->block_tables.data, 0xff, (size_t)(n * pages_per_seq) * sizeof(int32_t));
     starts[0] = 0;
     for (int64_t i = 0; i < n; i++) {
         const octavo_bench_sequence sequence = b->batch.sequences[i];
         int32_t *table = (int32_t *)args->block_tables.data + i * pages_per_seq;
+        const int64_t n_pages = (sequence.kv_len + b->page_size - 1) / b->page_size;
         kv_lens[i] = (int32_t)sequence.kv_len;
         starts[i + 1] = starts[i] + (int32_t)sequence.q_len;
-        for (int64_t at = 0; at < sequence.kv_len; at += b->page_size)
-            *table++ = *next++;
+        for (int64_t j = 0; j < pages_per_seq; j++)
+            table[j] = j < n_pages ? *next++ : -1; /* the rest is not to be looked at */
         if (sequence.q_len == 1 && n_decodes == i) n_decodes++;
     }
     kinds[0] = kinds[1] = n_decodes;
