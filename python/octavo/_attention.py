@@ -74,10 +74,10 @@ def ragged_page_attention_v3(
     ----------
     queries : array, shape (T, Hq, D)
         float32, float16 or bfloat16. Its kind is that of the results.
-    keys, values : array, shape (T, Hkv, D), or None
-        Of the new tokens, in the cache's dtype. Also in the queries' dtype, if k and v scales are
-        given: they are then divided by them, clipped to the range of the cache's dtype and rounded
-        to it. Values may be None with ``value_dim``.
+    keys, values : array, shape (T, Hkv, D)
+        Of the new tokens, in the cache's dtype. Also in the queries' dtype, if both k and v scales
+        are given: they are then divided by them, clipped to the range of the cache's dtype and
+        rounded to it. With ``value_dim`` values are None.
     kv_cache : array, shape (P, page_size, ceil(2 * Hkv / pk), pk, Dp)
         float32, float16, bfloat16, float8_e4m3fn, float8_e5m2 or int8, with ``pk = 4 // itemsize``
         and ``Dp`` = D rounded up to a multiple of 128. In a slot row ``2 * h`` is the key and row
@@ -131,7 +131,7 @@ def ragged_page_attention_v3(
     alibi_slopes : array of float32, shape (Hq,), optional
         Slopes of linear biases.
     k_scales, v_scales : array of float32, shape (Hkv,), optional
-        One scale for each kv head, in place of ``k_scale`` and ``v_scale``.
+        One scale for each kv head, besides ``k_scale`` and ``v_scale``: both are factors.
     output_scale : float, optional
         The output is divided by it, clipped to the range of ``output_dtype`` and rounded.
     output_dtype : dtype or str, optional
@@ -262,4 +262,4 @@ def ragged_page_attention_v3(
     return run(call, in_place, out)
 
 
-_REQUIRED = ("kv_cache", "kv_lens", "block_tables", "query_start_loc", "distribution")
+_REQUIRED = ("keys", "kv_cache", "kv_lens", "block_tables", "query_start_loc", "distribution")

@@ -28,7 +28,7 @@ from ._context import DEFAULT_SETTINGS
 
 __all__ = ["ragged_page_attention_v3"]
 
-_OPTIONAL = ("keys", "values", *NAMES[8:])
+_OPTIONAL = ("values", *NAMES[8:])
 
 # The scalars of the operators and what stands for them if they are not given.
 _DEFAULTS = {

@@ -14,25 +14,17 @@ sys.path.insert(0, str(HERE))
 DATA = Path(os.environ.get("TEST_DATA", HERE.parent / "data"))
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# two devices of the one CPU, so that something can be sharded
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
 # hypothesis keeps its notes out of the source tree
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "octavo-hypothesis"))
 
 
-def framework(name):
-    """A module that a test needs, or the test is skipped."""
+def framework(name, *, allow_module_level=False):
+    """A module that a test needs, or the test (or its whole file) is skipped."""
     if "OCTAVO_NO_FRAMEWORKS" in os.environ:
-        pytest.skip("without frameworks")
+        pytest.skip("without frameworks", allow_module_level=allow_module_level)
     try:
         return importlib.import_module(name)
     except ImportError as reason:
-        pytest.skip(f"{name} is not installed: {reason}")
-
-
-@pytest.fixture(scope="session")
-def torch():
-    return framework("torch")
-
-
-@pytest.fixture(scope="session")
-def jax():
-    return framework("jax")
+        pytest.skip(f"{name} is not installed: {reason}", allow_module_level=allow_module_level)
