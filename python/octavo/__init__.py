@@ -5,16 +5,28 @@
 function for programs that compile: a PyTorch custom operator and a JAX custom call.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from . import _octavo
 from ._arrays import dtype_code, error
 from ._attention import ragged_page_attention_v3
 from ._context import AttentionContext
 
-__version__ = _octavo.version
+__version__: str = _octavo.version
 __all__ = ["AttentionContext", "__version__", "page_elements", "ragged_page_attention_v3"]
 
 
-def page_elements(dtype, page_size, num_kv_heads, head_dim, value_dim=None, *, value_in_key=False):
+def page_elements(
+    dtype: Any,
+    page_size: int,
+    num_kv_heads: int,
+    head_dim: int,
+    value_dim: int | None = None,
+    *,
+    value_in_key: bool = False,
+) -> int:
     """Elements of a page of a cache with ``layout="columns"``.
 
     Parameters

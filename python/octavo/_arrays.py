@@ -111,10 +111,22 @@ def describe(array, name, writable=False):
     return _describe_numpy(array, name, writable)
 
 
+# NumPy takes longer to name a dtype than the rest of a description takes.
+_numpy_codes = {}
+
+
+def _numpy_code(dtype, name):
+    if not dtype.isnative:
+        raise error(name, f"dtype {dtype.str} has another byte order; convert it first")
+    code = _known(dtype, name)
+    _numpy_codes[dtype] = code
+    return code
+
+
 def _describe_numpy(array, name, writable):
-    if not array.dtype.isnative:
-        raise error(name, f"dtype {array.dtype.str} has another byte order; convert it first")
-    code = _known(array.dtype, name)
+    code = _numpy_codes.get(array.dtype)
+    if code is None:
+        code = _numpy_code(array.dtype, name)
     if writable and not array.flags.writeable:
         raise error(name, "is read-only, but would be written")
     strides = None

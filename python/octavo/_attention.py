@@ -1,55 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 """The function itself: its arguments, its text, and the way to what runs it."""
 
-from ._arrays import NAMES, error, kind_of
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+from ._arrays import NAMES, error, kind_of, shape_of
 from ._call import Call, output_code_of, run, scalars_of
-from ._context import settings_of
+from ._context import AttentionContext, settings_of
+
+# A NumPy array, a PyTorch tensor, a JAX array or anything with __dlpack__.
+Array = Any
+Queries = TypeVar("Queries")
 
 
 def ragged_page_attention_v3(
-    queries,
-    keys,
-    values,
-    kv_cache,
-    kv_lens,
-    block_tables,
-    query_start_loc,
-    distribution,
-    attention_sink=None,
+    queries: Queries,
+    keys: Array,
+    values: Array | None,
+    kv_cache: Array,
+    kv_lens: Array,
+    block_tables: Array,
+    query_start_loc: Array,
+    distribution: Array,
+    attention_sink: Array | None = None,
     *,
-    softmax_scale=1.0,
-    sliding_window=None,
-    logits_soft_cap=None,
-    q_scale=None,
-    k_scale=None,
-    v_scale=None,
-    chunk_prefill_size=None,
-    num_kv_pages_per_block=None,
-    num_queries_per_block=None,
-    vmem_limit_bytes=None,
-    platform=None,
-    cfg=None,
-    mesh=None,
-    in_specs=None,
-    out_specs=None,
-    softmax_aux=None,
-    update_kv_cache=True,
-    precision="strict",
-    type="decoder",  # noqa: A002  the library's word
-    chunk_size=None,
-    alibi_slopes=None,
-    k_scales=None,
-    v_scales=None,
-    output_scale=None,
-    output_dtype=None,
-    key_start_loc=None,
-    layout="rows",
-    page_size=None,
-    value_dim=None,
-    in_place=False,
-    out=None,
-    context=None,
-):
+    softmax_scale: float | None = 1.0,
+    sliding_window: int | None = None,
+    logits_soft_cap: float | None = None,
+    q_scale: float | None = None,
+    k_scale: float | None = None,
+    v_scale: float | None = None,
+    chunk_prefill_size: int | None = None,
+    num_kv_pages_per_block: int | None = None,
+    num_queries_per_block: int | None = None,
+    vmem_limit_bytes: int | None = None,
+    platform: str | None = None,
+    cfg: Any = None,
+    mesh: Any = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    softmax_aux: Array | None = None,
+    update_kv_cache: bool = True,
+    precision: Literal["strict", "bf16"] = "strict",
+    type: Literal["decoder", "encoder", "encoder_decoder"] = "decoder",  # noqa: A002  the library's word
+    chunk_size: int | None = None,
+    alibi_slopes: Array | None = None,
+    k_scales: Array | None = None,
+    v_scales: Array | None = None,
+    output_scale: float | None = None,
+    output_dtype: Any = None,
+    key_start_loc: Array | None = None,
+    layout: Literal["rows", "columns"] = "rows",
+    page_size: int | None = None,
+    value_dim: int | None = None,
+    in_place: bool = False,
+    out: Array | None = None,
+    context: AttentionContext | None = None,
+) -> tuple[Queries, Array]:
     """Ragged paged attention with the update of the cache, for a batch of ragged sequences.
 
     Sequence ``i`` owns the query rows ``query_start_loc[i]`` to ``query_start_loc[i + 1] - 1``. Its
@@ -113,8 +121,8 @@ def ragged_page_attention_v3(
     cfg : object, optional
         Its attributes of the names of the tuning arguments are used where those are None.
     mesh, in_specs, out_specs : optional
-        JAX only: run under ``jax.shard_map`` with these. in_specs has a spec for each of the first
-        eight or nine arrays; other arrays are replicated.
+        JAX only, all three or none: run under ``jax.shard_map`` with these. in_specs has a spec for
+        each of the first eight or nine arrays; other arrays are replicated.
     softmax_aux : array of float32, shape (Hq,), optional
         Another name of ``attention_sink``.
     update_kv_cache : bool, default True
@@ -217,7 +225,7 @@ def ragged_page_attention_v3(
         elif name in _REQUIRED:
             raise TypeError(f"ragged paged attention ({name}): None is no array")
     if softmax_scale is None:
-        softmax_scale = max(1, queries.shape[-1]) ** -0.5
+        softmax_scale = max(1, shape_of(queries, "queries")[-1]) ** -0.5
     tuning = {
         "chunk_prefill_size": chunk_prefill_size,
         "num_kv_pages_per_block": num_kv_pages_per_block,
@@ -250,15 +258,15 @@ def ragged_page_attention_v3(
     call = Call(arrays, scalars, settings_of(context), output_code_of(output_dtype))
     call.choose_output(out)
     if kind == "jax":
-        from .jax import run_call
+        from . import jax
 
-        return run_call(call, in_place, out, mesh, in_specs, out_specs)
+        return jax.run_call(call, in_place, out, mesh, in_specs, out_specs)
     if mesh is not None:
         raise error("mesh", "only JAX arrays can be sharded by a mesh")
     if kind == "torch":
-        from .torch import run_call
+        from . import torch
 
-        return run_call(call, in_place, out)
+        return torch.run_call(call, in_place, out)
     return run(call, in_place, out)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a call runs: threads and instruction set."""
 
+from __future__ import annotations
+
 import operator
 
 from . import _octavo
@@ -32,7 +34,7 @@ class AttentionContext:
 
     __slots__ = ("_isa", "_pin", "_threads")
 
-    def __init__(self, threads=0, isa=None, *, pin=False):
+    def __init__(self, threads: int = 0, isa: str | None = None, *, pin: bool = False) -> None:
         self._threads = operator.index(threads)
         self._isa = "" if isa is None else str(isa)
         self._pin = bool(pin)
@@ -42,25 +44,25 @@ class AttentionContext:
             raise ValueError(f"attention context (threads): {threads} are too many") from None
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """Threads of one call; 0: one for each core."""
         return self._threads
 
     @property
-    def isa(self):
+    def isa(self) -> str | None:
         """The instruction set that was asked for, or None."""
         return self._isa or None
 
     @property
-    def pin(self):
+    def pin(self) -> bool:
         """Whether the threads are bound to cores."""
         return self._pin
 
     @property
-    def _settings(self):
+    def _settings(self) -> tuple[int, str, bool]:
         return self._threads, self._isa, self._pin
 
-    def release(self):
+    def release(self) -> None:
         """Free the idle threads and the memory of calls that ran with these settings."""
         _octavo.release(*self._settings)
 

@@ -16,7 +16,7 @@ import functools
 import numpy as np
 
 from . import _attention, _octavo
-from ._arrays import DTYPE_NAMES, NAMES, describe, dtype_code, error, numpy_dtype
+from ._arrays import NAMES, describe, dtype_code, error, numpy_dtype
 from ._call import check_shapes
 
 try:
@@ -79,10 +79,7 @@ def _run(call):
 
 def _run_sharded(call, mesh, in_specs, out_specs):
     """Each device of a mesh runs the call on its part of the arrays."""
-    if in_specs is None or out_specs is None:
-        raise error("mesh", "in_specs and out_specs belong to it")
-    positional = len([array for array in call.arrays[:8]])
-    if len(in_specs) not in (positional, positional + 1):
+    if len(in_specs) not in (8, 9):
         raise error("in_specs", f"{len(in_specs)} specs; want one for each of the first 8 or 9 arrays")
     replicated = jax.sharding.PartitionSpec()
     specs = [*in_specs, *[replicated] * (len(NAMES) - len(in_specs))]
@@ -112,7 +109,7 @@ def run_call(call, in_place, out, mesh, in_specs, out_specs):
             "JAX arrays do not change; donate the cache to jax.jit, which then updates it in place",
         )
     call.arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in call.arrays)
-    if mesh is not None:
+    if mesh is not None and in_specs is not None and out_specs is not None:
         return _run_sharded(call, mesh, in_specs, out_specs)
     return _run(call)
 

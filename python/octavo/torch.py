@@ -161,14 +161,14 @@ def run_call(call, in_place, out):
 
 
 def _given(call):
-    """An operator's keywords for a call."""
+    """An operator's keywords for a call: what differs from its defaults, as each costs time."""
     given = {}
     for name, value in call.scalars.items():
         given[name] = list(CHOICES[name])[value] if name in CHOICES else value
     if call.output_code is not None:
         given["output_dtype"] = DTYPE_NAMES[call.output_code]
     given["threads"], given["isa"], given["pin"] = call.settings
-    return given
+    return {name: value for name, value in given.items() if value != _DEFAULTS[name]}
 
 
 @functools.wraps(_attention.ragged_page_attention_v3)

@@ -122,7 +122,8 @@ def test_operators():
     want, _ = attend(*arguments, **SCALE)
     assert torch.equal(output, want) and cache is not arguments[3]
     clean = [torch.nan_to_num(x) if x.is_floating_point() else x for x in arguments]
-    for op in (ops.ragged_page_attention_v3, ops.ragged_page_attention_v3_, ops.ragged_page_attention_v3_read):
+    for suffix in ("", "_", "_read"):
+        op = getattr(ops, f"ragged_page_attention_v3{suffix}")
         torch.library.opcheck(op.default, tuple(clean), {"softmax_scale": 0.125, "sliding_window": 3})
 
 
