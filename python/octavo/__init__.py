@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ragged paged attention on CPUs for NumPy, PyTorch and JAX.
 
-`ragged_page_attention_v3` is all there is to call. `octavo.torch` and `octavo.jax` hold the same
-function for programs that compile: a PyTorch custom operator and a JAX custom call.
+`ragged_page_attention_v3` is all there is to call; `AttentionBackend` calls it for the layers of an
+inference engine. `octavo.torch` and `octavo.jax` hold the same function for programs that compile: a
+PyTorch custom operator and a JAX custom call.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from . import _octavo
 from ._arrays import dtype_code, error
 from ._attention import ragged_page_attention_v3
 from ._context import AttentionContext
+from .backend import AttentionBackend, AttentionLayer
 
 __version__: str = _octavo.version
-__all__ = ["AttentionContext", "__version__", "page_elements", "ragged_page_attention_v3"]
+__all__ = [
+    "AttentionBackend",
+    "AttentionContext",
+    "AttentionLayer",
+    "__version__",
+    "page_elements",
+    "ragged_page_attention_v3",
+]
 
 
 def page_elements(

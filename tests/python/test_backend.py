@@ -49,7 +49,7 @@ def fused(arrays):
     widths = [part.shape[1] for part in parts]
     whole = np.zeros((len(parts[0]), sum(widths) + 5), parts[0].dtype)
     views = np.split(whole[:, :-5], np.cumsum(widths)[:-1], axis=1)
-    for view, part in zip(views, parts):
+    for view, part in zip(views, parts, strict=True):
         view[:] = part
     return views
 
@@ -404,7 +404,8 @@ def test_wrong_calls():
     backend.bind_cache(NAME, cache)
     out = np.full((len(query), HQ * D), 7, np.float32)
     good = {
-        "layer": NAME, "query": query, "key": key, "value": value, "metadata": metadata, "output": out
+        "layer": NAME, "query": query, "key": key, "value": value, "metadata": metadata, "output": out,
+        "output_scale": None,
     }
     f16 = {"key": key.astype(np.float16), "value": value.astype(np.float16)}
     too_many = octavo.AttentionLayer(NAME, k_scales=np.ones(HQ, np.float32))
