@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Phase 2: an item's rows against its keys, block by block. Per block the page table is resolved
- * once, the next block's rows are prefetched, and each kv head's keys are staged once for all rows.
+ * once, and keys and values are turned once into what all rows use. Memory is asked for ahead, in
+ * the order in which it lies, at the pace at which it is used (reader.h).
  *
  * A row visits exactly the positions it sees: scores of others are computed along in a tile, but
  * their weights are 0 and their values are never touched, so what they hold cannot matter.
  */
 #include "attention/internal.h"
+#include "attention/reader.h"
 #include "base/compiler.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = OCTAVO_SOFTMAX_BLOCK, BLOCKS_PER_SPLIT = OCTAVO_KV_SPLIT / BLOCK, LINE = 64 };
+enum { BLOCK = OCTAVO_SOFTMAX_BLOCK, GROUP = OCTAVO_KEY_GROUP, GROUPS = BLOCK / GROUP };
 
 static_assert(OCTAVO_KV_SPLIT % OCTAVO_SOFTMAX_BLOCK == 0, "a split is whole blocks");
 static_assert(OCTAVO_SOFTMAX_BLOCK % OCTAVO_KEY_GROUP == 0, "a block is whole groups");
@@ -31,6 +33,8 @@ typedef struct job {
     int64_t width;        /* floats between accumulator rows */
     attention_range seen; /* by any of its rows */
     attention_range full; /* by all of them */
+    attention_reader reader;
+    size_t copy_bytes; /* of a value's row in scratch.copies; 0: values are read where they are */
 } job;
 
 /* Where the visible positions of a block lie. */
@@ -79,18 +83,6 @@ static bool resolve(const job *j, attention_range range, int64_t index, block *b
     return true;
 }
 
-/* Asks for rows [begin, end) of a block that is needed later. */
-static void prefetch(const job *j, const block *b, size_t offset, int begin, int end) {
-    const size_t bytes = j->pages.key_words * 4;
-    if (begin < b->begin) begin = b->begin;
-    if (end > b->end) end = b->end;
-    for (int i = begin; i < end; i++) {
-        const uint8_t *row = b->slots[i] + offset;
-        for (size_t at = 0; at < bytes; at += LINE)
-            OCTAVO_PREFETCH(row + at);
-    }
-}
-
 /* The places of a block that a row sees; empty: begin >= end. */
 typedef struct places {
     int begin;
@@ -119,18 +111,23 @@ static size_t head_offset(const job *j, int32_t head) {
     return (size_t)(j->item->head + head) * j->pages.head_bytes + j->pages.key_offset;
 }
 
-/* Where the values of a block are, as what type. */
+/* Where the values of a block are: in panels, or else in the cache. */
 typedef struct value_source {
-    octavo_dtype type;
+    const float *panels;
     const uint8_t *const *slots;
     size_t offset;
+    octavo_ahead *ahead;
 } value_source;
 
 static void add_places(const job *j, const value_source *from, float *acc, const float *rescale,
                        const float *weights, int32_t n, places p) {
-    j->kernels->values[from->type](acc, j->width, rescale, weights, n, from->slots, from->offset,
-                                   p.begin, p.end,
-                                   octavo_attention_value_dim(&j->plan->limits.heads));
+    const int d = octavo_attention_value_dim(&j->plan->limits.heads);
+    if (from->panels)
+        j->kernels->panel_values(acc, j->width, rescale, weights, n, from->panels, p.begin, p.end,
+                                 d);
+    else
+        j->kernels->values[j->op->kv_dtype](acc, j->width, rescale, weights, n, from->slots,
+                                            from->offset, p.begin, p.end, d, from->ahead);
 }
 
 /* acc = rescale x acc + weights x values for the rows [row, row + n) of a head, each of which sees
@@ -179,112 +176,131 @@ static octavo_logit row_logit(const job *j, const block *b, int32_t head, int32_
     return logit;
 }
 
-/* One token's rows: all see the same places, and memory is what takes time. Goes through the block
- * in small steps and asks for as much of the next block's memory at each, so that loads and
- * arithmetic overlap. */
-static void attend_token(const job *j, const block *b, const block *next, int32_t head, float *acc,
-                         float *max, float *sum) {
-    enum { STEP = OCTAVO_KEY_GROUP };
-    const attention_scratch *s = &j->scratch;
-    const int d = j->plan->limits.heads.head_dim;
-    const int32_t n = j->n_rows, at = head * n;
-    const size_t offset = head_offset(j, head), value_offset = offset + j->pages.value_offset;
-    float *weights = s->weights + (int64_t)at * BLOCK;
-    const value_source from = {j->op->kv_dtype, b->slots, value_offset};
-    for (int i = 0; i < BLOCK; i += STEP) {
-        if (next) prefetch(j, next, offset, i, i + STEP);
-        const int begin = b->begin > i ? b->begin : i, end = b->end < i + STEP ? b->end : i + STEP;
-        if (begin < end)
-            j->kernels->stage_keys[from.type](s->keys, b->slots, offset, begin, end, d);
-    }
-    j->kernels->scores(weights, s->queries + at * j->q_width, j->q_width, n, s->keys, b->begin,
-                       b->end, d);
-    for (int32_t r = 0; r < n; r++) {
-        const octavo_logit logit = row_logit(j, b, head, r);
-        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, b->begin, b->end, &logit,
-                                            max + at + r, sum + at + r);
-    }
-    const float *rescale = s->rescale;
-    for (int i = 0; i < BLOCK; i += STEP) {
-        if (next) prefetch(j, next, value_offset, i, i + STEP);
-        const places p = {b->begin > i ? b->begin : i, b->end < i + STEP ? b->end : i + STEP};
-        if (p.begin >= p.end) continue;
-        add_places(j, &from, acc + at * j->width, rescale, weights, n, p);
-        rescale = NULL;
-    }
+/* Rows [begin, end) of each head see something of a block. */
+typedef struct row_range {
+    int32_t begin;
+    int32_t end;
+} row_range;
+
+/* They are a run, as tokens ascend. */
+static row_range rows_that_see(const job *j, const block *b) {
+    row_range rows = {0, j->n_rows};
+    while (rows.begin < rows.end && j->scratch.end[rows.begin] <= b->first)
+        rows.begin++;
+    while (rows.end > rows.begin && j->scratch.begin[rows.end - 1] >= b->first + BLOCK)
+        rows.end--;
+    return rows;
 }
 
-/* One head's rows against one block; `next` is the block after it, or NULL. */
-static void attend_block(const job *j, const block *b, const block *next, int32_t head, float *acc,
-                         float *max, float *sum) {
+/* The rows of values that lie beside keys which are read now, for when their weights are known: by
+ * then they might have left the cache, and a slot apart they collide in it. */
+static uint8_t *copied_values(const job *j, int32_t head) {
+    return j->scratch.copies + (size_t)head * BLOCK * j->copy_bytes;
+}
+
+static void copy_values(const job *j, const block *b, int32_t head, int first, int last) {
+    const size_t offset = head_offset(j, head) + j->pages.value_offset;
+    const int begin = first * GROUP > b->begin ? first * GROUP : b->begin;
+    const int end = last * GROUP < b->end ? last * GROUP : b->end;
+    uint8_t *to = copied_values(j, head);
+    for (int i = begin; i < end; i++)
+        memcpy(to + (size_t)i * j->copy_bytes, b->slots[i] + offset, j->copy_bytes);
+}
+
+/* The dot products of a head's rows and groups [first, last). */
+static void score_head(job *j, const block *b, int32_t head, row_range rows, int first, int last) {
     const attention_scratch *s = &j->scratch;
-    const int d = j->plan->limits.heads.head_dim;
-    const size_t offset = head_offset(j, head), value_offset = offset + j->pages.value_offset;
-
-    if (j->item->n_tokens == 1 && j->n_rows <= j->kernels->tile_rows) {
-        attend_token(j, b, next, head, acc, max, sum);
-        return;
+    const octavo_attention_kernels *kernels = j->kernels;
+    const int d = j->plan->limits.heads.head_dim, type = j->op->kv_dtype;
+    const int n_words = (int)j->pages.key_words, n = rows.end - rows.begin;
+    const size_t offset = head_offset(j, head);
+    const bool is_wide = n > kernels->tile_rows && type != OCTAVO_DTYPE_F32;
+    const int32_t at = head * j->n_rows + rows.begin;
+    const uint32_t *groups[GROUPS];
+    if (j->copy_bytes > 0) copy_values(j, b, head, first, last);
+    for (int g = first; g < last; g++) {
+        float *place = s->keys + (size_t)g * (size_t)d * GROUP;
+        uint32_t *words = (void *)(is_wide ? s->values : place);
+        kernels->gather_keys(words, b->slots + g * GROUP, offset, n_words, &j->reader.ahead);
+        groups[g] = words;
+        if (!is_wide) continue;
+        kernels->widen_keys[type](place, words, d);
+        groups[g] = (void *)place;
     }
-    /* the rows that see anything here are a run, as tokens ascend */
-    int32_t begin = 0, end = j->n_rows;
-    while (begin < end && j->scratch.end[begin] <= b->first)
-        begin++;
-    while (end > begin && j->scratch.begin[end - 1] >= b->first + BLOCK)
-        end--;
-    const int32_t n = end - begin;
-    if (n == 0) return;
-    const int32_t at = head * j->n_rows + begin;
+    kernels->scores[is_wide ? OCTAVO_DTYPE_F32 : type](s->weights + (int64_t)at * BLOCK,
+                                                       s->queries + at * j->q_width, j->q_width, n,
+                                                       groups, first, last, d, &j->reader.ahead);
+}
+
+/* Dot products to weights, and those times the values, for a head's rows. */
+static void weigh_head(job *j, const block *b, int32_t head, row_range rows, float *acc, float *max,
+                       float *sum) {
+    const attention_scratch *s = &j->scratch;
+    const int32_t n = rows.end - rows.begin, at = head * j->n_rows + rows.begin;
     float *weights = s->weights + (int64_t)at * BLOCK;
-
-    if (next) {
-        prefetch(j, next, offset, 0, BLOCK);
-        prefetch(j, next, value_offset, 0, BLOCK);
-    }
-    j->kernels->stage_keys[j->op->kv_dtype](s->keys, b->slots, offset, b->begin, b->end, d);
-    j->kernels->scores(weights, s->queries + at * j->q_width, j->q_width, n, s->keys, b->begin,
-                       b->end, d);
     for (int32_t r = 0; r < n; r++) {
-        const places own = row_places(j, b, begin + r);
-        const octavo_logit logit = row_logit(j, b, head, begin + r);
+        const places own = row_places(j, b, rows.begin + r);
+        const octavo_logit logit = row_logit(j, b, head, rows.begin + r);
         s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, own.begin, own.end,
                                             &logit, max + at + r, sum + at + r);
     }
-
-    value_source from = {j->op->kv_dtype, b->slots, value_offset};
-    const uint8_t *staged[BLOCK];
-    const int32_t tile = j->kernels->tile_rows;
-    if (n > tile && from.type != OCTAVO_DTYPE_F32) { /* converted once for many rows */
-        for (int i = b->begin; i < b->end; i++) {
-            float *row = s->values + i * j->width;
-            j->kernels->load[from.type](row, b->slots[i] + from.offset, j->width);
-            staged[i] = (const uint8_t *)row;
-        }
-        from = (value_source){OCTAVO_DTYPE_F32, staged, 0};
+    value_source from = {.slots = b->slots,
+                         .offset = head_offset(j, head) + j->pages.value_offset,
+                         .ahead = &j->reader.ahead};
+    const uint8_t *copies[BLOCK];
+    if (j->copy_bytes > 0) {
+        for (int i = b->begin; i < b->end; i++)
+            copies[i] = copied_values(j, head) + (size_t)i * j->copy_bytes;
+        from.slots = copies;
+        from.offset = 0;
     }
-    for (int32_t r = 0; r < n; r += tile) {
-        const int32_t rows = n - r < tile ? n - r : tile;
+    const int32_t tile = j->kernels->tile_rows;
+    if (n > tile) {
+        j->kernels->widen_values[j->op->kv_dtype](
+            s->values, from.slots, from.offset, b->begin, b->end,
+            octavo_attention_value_dim(&j->plan->limits.heads));
+        from.panels = s->values;
+    }
+    for (int32_t r = 0; r < n; r += tile)
         add_values(j, b, &from, acc + (at + r) * j->width, s->rescale + r,
-                   weights + (int64_t)r * BLOCK, begin + r, rows);
+                   weights + (int64_t)r * BLOCK, rows.begin + r, n - r < tile ? n - r : tile);
+}
+
+/* All heads' rows against one block: a few groups of keys at a time for all heads, as a page has
+ * them, then the values. */
+static void attend_block(job *j, const block *b, float *acc, float *max, float *sum) {
+    const row_range rows = rows_that_see(j, b);
+    const int32_t n = rows.end - rows.begin, n_heads = j->item->n_heads;
+    if (n == 0) return;
+    const bool is_few = n <= j->kernels->tile_rows;
+    const int step = is_few ? j->kernels->tile_groups : j->kernels->many_groups;
+    const int last = (b->end + GROUP - 1) / GROUP;
+    /* of the block's bytes, half with the keys and half with the values, head by head */
+    const int64_t group_share = j->reader.position_bytes * GROUP / (2 * n_heads);
+    for (int g = b->begin / GROUP; g < last; g += step) {
+        const int stop = g + step < last ? g + step : last;
+        for (int32_t h = 0; h < n_heads; h++) {
+            attention_reader_pace(&j->reader, (stop - g) * group_share);
+            score_head(j, b, h, rows, g, stop);
+        }
+    }
+    for (int32_t h = 0; h < n_heads; h++) {
+        attention_reader_pace(&j->reader, (last - b->begin / GROUP) * group_share);
+        weigh_head(j, b, h, rows, acc, max, sum);
     }
 }
 
 /* All blocks of a split for all rows, from a clean start. */
-static void attend_split(const job *j, attention_range range, float *acc, float *max, float *sum) {
+static void attend_split(job *j, attention_range range, float *acc, float *max, float *sum) {
     const int32_t rows = j->n_rows * j->item->n_heads;
     memset(acc, 0, (size_t)(rows * j->width) * sizeof *acc);
     for (int32_t r = 0; r < rows; r++) {
         max[r] = -INFINITY;
         sum[r] = 0.0f;
     }
-    block blocks[2];
-    int64_t index = range.begin / BLOCK;
-    bool more = resolve(j, range, index, &blocks[0]);
-    for (int turn = 0; more; turn ^= 1) {
-        more = resolve(j, j->seen, ++index, &blocks[turn ^ 1]);
-        const block *next = more ? &blocks[turn ^ 1] : NULL;
-        for (int32_t h = 0; h < j->item->n_heads; h++)
-            attend_block(j, &blocks[turn], next, h, acc, max, sum);
-        more = more && index * BLOCK < range.end;
+    for (int64_t index = range.begin / BLOCK; index * BLOCK < range.end; index++) {
+        block b;
+        if (resolve(j, range, index, &b)) attend_block(j, &b, acc, max, sum);
     }
 }
 
@@ -323,7 +339,7 @@ static void keep_split(const job *j, int64_t split) {
 }
 
 /* The item's splits, one after another. */
-static void attend_splits(const job *j) {
+static void attend_splits(job *j) {
     const attention_scratch *s = &j->scratch;
     for (int64_t i = 0; i < j->item->n_splits; i++) {
         const int64_t split = j->item->split + i;
@@ -361,6 +377,27 @@ static void attend_nothing(const job *j, int32_t rows) {
     }
 }
 
+/* Values are copied where few rows use them and they fit. */
+static size_t copy_bytes(const job *j) {
+    if (j->pages.layout != OCTAVO_KV_ROWS || j->n_rows > j->kernels->tile_rows) return 0;
+    const size_t bytes = (size_t)j->width * octavo_dtype_size(j->op->kv_dtype);
+    const size_t all = (size_t)j->item->n_heads * BLOCK * bytes;
+    return all <= octavo_attention_copies_bytes(&j->plan->limits) ? bytes : 0;
+}
+
+/* What the item will read: its splits' share of what its rows see. */
+static void start_reader(job *j) {
+    const octavo_attention_item *item = j->item;
+    const octavo_attention_batch *batch = &j->plan->batch;
+    const attention_range range =
+        intersect(j->seen, item->split * (int64_t)OCTAVO_KV_SPLIT,
+                  ((int64_t)item->split + item->n_splits) * OCTAVO_KV_SPLIT);
+    attention_reader_start(
+        &j->reader, &j->pages,
+        (const uint8_t *)j->op->kv_cache + (size_t)item->head * j->pages.head_bytes,
+        batch->block_tables + item->seq * batch->pages_per_seq, range, item->n_heads);
+}
+
 static void attend_item(job *j) {
     const octavo_attention_batch *batch = &j->plan->batch;
     const octavo_attention_heads *heads = &j->plan->limits.heads;
@@ -371,6 +408,8 @@ static void attend_item(job *j) {
     find_ranges(j);
 
     const int32_t rows = j->n_rows * item->n_heads;
+    start_reader(j);
+    j->copy_bytes = copy_bytes(j);
     for (int32_t r = 0; r < rows; r++)
         octavo_attention_load_query(s->queries + r * j->q_width, j->kernels, j->op,
                                     first_row + query_token(j, r), query_head(j, r),

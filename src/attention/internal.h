@@ -90,11 +90,14 @@ typedef struct attention_scratch {
     float *weights;               /* [rows][OCTAVO_SOFTMAX_BLOCK] dot products, then weights */
     float *keys;                  /* [groups][head_dim][OCTAVO_KEY_GROUP] */
     float *values;                /* [OCTAVO_SOFTMAX_BLOCK][width] */
+    uint8_t *copies;              /* octavo_attention_copies_bytes: values of all heads */
     float *max, *sum, *rescale;   /* [rows] of the running split */
     float *total_max, *total_sum; /* [rows] of the splits before it */
     int32_t *begin, *end;         /* [rows of one head] positions that a row sees */
 } attention_scratch;
 
+/* Enough for the heads of a small model; 0 where scratch is limited. */
+size_t octavo_attention_copies_bytes(const octavo_attention_limits *limits);
 attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits, void *workspace,
                                            int thread);
 /* Record i of the joins' parts. */

@@ -8,7 +8,12 @@
 
 /* Rows of an item: more than that gains nothing, and without a limit on scratch as many as keep the
  * accumulators of all of them in ROW_BUDGET_BYTES. */
-enum { ROW_BUDGET_BYTES = 64 << 10, LEAST_ROWS = 32, MOST_ROWS = 128 };
+enum {
+    ROW_BUDGET_BYTES = 64 << 10,
+    LEAST_ROWS = 32,
+    MOST_ROWS = 128,
+    COPIES_BYTES = 128 << 10, /* 8 heads of 128 lanes in 16 bits */
+};
 
 enum { LANE_MULTIPLE = 128 };
 
@@ -125,13 +130,14 @@ static void scratch_floats(const octavo_attention_heads *heads, size_t rows,
                            size_t floats[SCRATCH_ARRAYS]) {
     const size_t query_width = (size_t)octavo_attention_query_width(heads);
     const size_t width = (size_t)octavo_attention_width(heads);
+    const size_t words = (query_width / 2) * OCTAVO_KEY_GROUP; /* of a group before it is widened */
     const size_t sizes[SCRATCH_ARRAYS] = {
         rows * query_width,
         rows * width,
         rows * width,
         rows * OCTAVO_SOFTMAX_BLOCK,
         (size_t)heads->head_dim * OCTAVO_SOFTMAX_BLOCK,
-        width * OCTAVO_SOFTMAX_BLOCK,
+        width * OCTAVO_SOFTMAX_BLOCK > words ? width * OCTAVO_SOFTMAX_BLOCK : words,
         rows,
         rows,
         rows,
@@ -175,8 +181,16 @@ int32_t octavo_attention_max_rows(const octavo_attention_limits *limits) {
     return (int32_t)(rows < MOST_ROWS ? rows : MOST_ROWS);
 }
 
+size_t octavo_attention_copies_bytes(const octavo_attention_limits *limits) {
+    if (limits->tuning.scratch_bytes > 0) return 0;
+    const size_t all = (size_t)limits->heads.n_kv_heads * OCTAVO_SOFTMAX_BLOCK *
+                       (size_t)octavo_attention_width(&limits->heads) * sizeof(float);
+    return all < COPIES_BYTES ? all : COPIES_BYTES;
+}
+
 static size_t scratch_bytes(const octavo_attention_limits *limits) {
-    return scratch_of_rows(&limits->heads, octavo_attention_max_rows(limits));
+    return scratch_of_rows(&limits->heads, octavo_attention_max_rows(limits)) +
+           octavo_attention_copies_bytes(limits);
 }
 
 static size_t part_floats(const octavo_attention_limits *limits) {
@@ -209,6 +223,7 @@ attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits
                                .weights = arrays[3],
                                .keys = arrays[4],
                                .values = arrays[5],
+                               .copies = (uint8_t *)at,
                                .max = arrays[6],
                                .sum = arrays[7],
                                .rescale = arrays[8],

@@ -30,7 +30,7 @@ enum {
 #define ULP 0x1p-24 /* relative error of one rounding */
 #define EXP 0x1p-21 /* of exp */
 
-static const int widths[] = {1, 7, 8, 16, 33, 64, 80, 120, 200, 512};
+static const int widths[] = {1, 2, 7, 8, 16, 33, 64, 80, 120, 202, 512};
 
 static size_t type_size(int type) {
     return type == F32 ? 4 : type <= BF16 ? 2 : 1;
@@ -201,22 +201,24 @@ typedef struct rows {
     int type, d, begin, end;
 } rows;
 
-/* Rows of d lanes for the places [begin, end), up or down; the last ends where the kernel may
- * read to. The rest of their groups repeats a visible one, like the caller's. */
-static rows make_rows(tester *t, int type, int d, bool is_whole, tester_fill fill) {
+/* Rows of d lanes for the places [begin, end), up or down; the last ends where a kernel of keys or
+ * of values may read to. The rest of their groups repeats a visible one, like the caller's. */
+static rows make_rows(tester *t, int type, int d, bool is_whole, bool is_key) {
     rows r = {.offset = (size_t)tester_between(t, 0, 3) * 64, .type = type, .d = d, .end = BLOCK};
     if (!is_whole) {
         r.begin = (int)tester_between(t, 0, BLOCK - 1);
         r.end = (int)tester_between(t, r.begin + 1, BLOCK);
     }
-    const size_t bytes = r.offset + (size_t)round_up(d, 16) * type_size(type);
+    const int size = (int)type_size(type);
+    const size_t bytes =
+        r.offset + (size_t)(is_key ? round_up(d * size, 32) : round_up(d, 16) * size);
     const int n = r.end - r.begin;
     const bool is_reversed = tester_random(t) % 2 == 1;
     uint8_t *all = tester_buffer(t, "rows", (size_t)n * bytes, type_size(type));
     float *lanes = floats(t, "lanes", d);
     for (int j = r.begin; j < r.end; j++) {
         uint8_t *row = all + (size_t)(is_reversed ? r.end - 1 - j : j - r.begin) * bytes;
-        tester_fill_f32(t, lanes, d, fill);
+        tester_fill_f32(t, lanes, d, TESTER_FILL_NORMAL);
         for (int i = 0; i < d; i++)
             put(row + r.offset, i, type, lanes[i]);
         r.slots[j] = row;
@@ -232,21 +234,19 @@ static float lane(const rows *r, int j, int i) {
     return value_of(r->slots[j] + r->offset, i, r->type);
 }
 
-static void check_stage_keys(tester *t, const void *arg) {
+static void check_gather_keys(tester *t, const void *arg) {
     const pair *k = arg;
-    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+    for (size_t w = 0; w < OCTAVO_COUNT(widths); w++) {
         for (int turn = 0; turn < 4; turn++) {
-            const int d = widths[w];
-            rows r = make_rows(t, k->type, d, turn == 0, TESTER_FILL_NORMAL);
-            float *kt = floats(t, "kt", (int64_t)d * BLOCK);
-            tester_context(t, "d=%d places=[%d, %d)", d, r.begin, r.end);
-            k->level->stage_keys[k->type](kt, r.slots, r.offset, r.begin, r.end, d);
-            for (int j = r.begin; j < r.end; j++) {
-                for (int i = 0; i < d; i++) {
-                    const float got = kt[(j / GROUP * d + i) * GROUP + j % GROUP];
-                    if (got != lane(&r, j, i))
-                        tester_fail(t, "key %d lane %d is %g, want %g", j, i, (double)got,
-                                    (double)lane(&r, j, i));
+            const int n_words = (widths[w] + 3) / 4, first = turn * GROUP;
+            rows r = make_rows(t, F32, n_words, true, true);
+            uint32_t *words = tester_buffer(t, "words", (size_t)n_words * GROUP * 4, 64);
+            tester_context(t, "n_words=%d", n_words);
+            k->level->gather_keys(words, r.slots + first, r.offset, n_words, NULL);
+            for (int j = 0; j < GROUP; j++) {
+                for (int i = 0; i < n_words; i++) {
+                    if (words[i * GROUP + j] != octavo_f32_bits(lane(&r, first + j, i)))
+                        tester_fail(t, "word %d of key %d is wrong", i, j);
                 }
             }
             tester_release(t);
@@ -254,64 +254,139 @@ static void check_stage_keys(tester *t, const void *arg) {
     }
 }
 
-/* The bits of a score do not depend on rows or places that are computed along. */
+/* The words of all places of a block, and where the groups of them are. */
+typedef struct words {
+    const uint32_t *groups[BLOCK / GROUP];
+} words;
+
+static words make_words(tester *t, const pair *k, const rows *r) {
+    words w = {0};
+    const int n_words = (r->d * (int)type_size(r->type) + 3) / 4;
+    for (int g = r->begin / GROUP; g < round_up(r->end, GROUP) / GROUP; g++) {
+        uint32_t *to = tester_buffer(t, "words", (size_t)n_words * GROUP * 4, 64);
+        k->level->gather_keys(to, r->slots + g * GROUP, r->offset, n_words, NULL);
+        w.groups[g] = to;
+        tester_seal(t, to);
+    }
+    return w;
+}
+
+static void check_widen_keys(tester *t, const void *arg) {
+    const pair *k = arg;
+    for (size_t i = 0; i < OCTAVO_COUNT(widths); i++) {
+        const int d = widths[i];
+        rows r = make_rows(t, k->type, d, true, true);
+        words w = make_words(t, k, &r);
+        float *columns = floats(t, "columns", d * GROUP), *want = floats(t, "want", d * GROUP);
+        tester_context(t, "d=%d", d);
+        k->level->widen_keys[k->type](columns, w.groups[1], d);
+        for (int n = 0; n < d * GROUP; n++)
+            want[n] = lane(&r, GROUP + n % GROUP, n / GROUP);
+        tester_equal_f32(t, "columns", columns, want, d * GROUP);
+        tester_release(t);
+    }
+}
+
+/* All bits there are of 8 of them, as each lane of a word. */
+static void check_widen_all(tester *t, const void *arg) {
+    const pair *k = arg;
+    enum { N = 256 / GROUP };
+    for (int turn = 0; turn < 256; turn += 37) {
+        uint32_t *w = tester_buffer(t, "words", 4 * N * GROUP, 64);
+        float *columns = floats(t, "columns", 4 * N * GROUP);
+        for (int i = 0; i < N * GROUP; i++)
+            w[i] = 0x01010101u * (uint32_t)((i + turn) % 256) + 0x03020100u;
+        tester_seal(t, w);
+        k->level->widen_keys[k->type](columns, w, 4 * N);
+        for (int i = 0; i < 4 * N * GROUP; i++) {
+            const int at = 4 * (i / GROUP / 4 * GROUP + i % GROUP) + i / GROUP % 4;
+            const float want = value_of(w, at, k->type);
+            tester_equal_f32(t, "a byte", &columns[i], &want, 1);
+        }
+        tester_release(t);
+    }
+}
+
+/* The bits of a score depend neither on rows or places that are computed along, nor on whether keys
+ * were widened first, nor on the memory that is asked for meanwhile. */
 static void check_alone(tester *t, const pair *k, const float *all, const float *q, int64_t stride,
-                        const float *kt, int n_rows, int d) {
-    const int r = (int)tester_between(t, 0, n_rows - 1), j = (int)tester_between(t, 0, BLOCK - 1);
-    float *one = floats(t, "one", BLOCK);
-    k->level->scores(one, q + r * stride, stride, 1, kt, j, j + 1, d);
-    tester_equal_f32(t, "score alone", one + j, all + r * BLOCK + j, 1);
+                        const words *w, int n_rows, int d, int g) {
+    const int r = (int)tester_between(t, 0, n_rows - 1);
+    float *one = floats(t, "one", BLOCK), *columns = floats(t, "columns", d * GROUP);
+    uint8_t *memory = tester_buffer(t, "memory", 3 * 1024, 64);
+    octavo_ahead ahead = {.at = memory,
+                          .left = 320,
+                          .run = memory,
+                          .slot = memory,
+                          .run_bytes = 320,
+                          .run_stride = 512,
+                          .slot_stride = 1024,
+                          .runs = 2,
+                          .runs_left = 2,
+                          .slots_left = 3,
+                          .steps = (int)tester_between(t, 0, 40)};
+    k->level->scores[k->type](one, q + r * stride, stride, 1, w->groups, g, g + 1, d, &ahead);
+    tester_equal_f32(t, "score alone", one + g * GROUP, all + r * BLOCK + g * GROUP, GROUP);
+    if (ahead.steps < 0 || ahead.slots_left < 0 || ahead.at > memory + 3 * 1024)
+        tester_fail(t, "asks for memory past what there is");
+    k->level->widen_keys[k->type](columns, w->groups[g], d);
+    words wide = {0};
+    wide.groups[g] = (const void *)columns;
+    k->level->scores[F32](one, q + r * stride, stride, 1, wide.groups, g, g + 1, d, NULL);
+    tester_equal_f32(t, "score widened", one + g * GROUP, all + r * BLOCK + g * GROUP, GROUP);
+}
+
+static void check_scores_once(tester *t, const pair *k, int d, int n_rows, tester_fill fill) {
+    const int stride = d + (int)tester_between(t, 0, 5);
+    float *q = filled(t, "q", (int64_t)n_rows * stride, fill);
+    float *got = floats(t, "s", (int64_t)n_rows * BLOCK);
+    float *twin = floats(t, "twin", (int64_t)n_rows * BLOCK);
+    rows v = make_rows(t, k->type, d, n_rows % 4 != 3, true);
+    words w = make_words(t, k, &v);
+    const int first = v.begin / GROUP, last = round_up(v.end, GROUP) / GROUP;
+    tester_seal(t, q);
+    tester_context(t, "d=%d rows=%d groups=[%d, %d)", d, n_rows, first, last);
+    k->level->scores[k->type](got, q, stride, n_rows, w.groups, first, last, d, NULL);
+    k->twin->scores[k->type](twin, q, stride, n_rows, w.groups, first, last, d, NULL);
+    for (int r = 0; r < n_rows; r++) {
+        for (int j = v.begin; j < v.end; j++) {
+            double want = 0.0, sum = 0.0;
+            for (int i = 0; i < d; i++) {
+                const double x = (double)q[r * stride + i] * (double)lane(&v, j, i);
+                want += x;
+                sum += fabs(x);
+            }
+            double bound = (d + 1) * ULP * sum;
+            tester_near_f32(t, "s", &got[r * BLOCK + j], &want, &bound, 1);
+        }
+        tester_equal_f32(t, "s at the level below", got + r * BLOCK + first * GROUP,
+                         twin + r * BLOCK + first * GROUP, (last - first) * GROUP);
+    }
+    check_alone(t, k, got, q, stride, &w, n_rows, d, (int)tester_between(t, first, last - 1));
+    tester_release(t);
+}
+
+static void bench_scores(tester *t, const pair *k, int n, const char *label) {
+    const int d = 128;
+    float *q = filled(t, "q", n * d, TESTER_FILL_NORMAL), *s = floats(t, "s", n * BLOCK);
+    rows v = make_rows(t, k->type, d, true, true);
+    words w = make_words(t, k, &v);
+    tester_bench(t, label, &(tester_work){.ops = 2.0 * n * d * BLOCK});
+    while (tester_run(t))
+        k->level->scores[k->type](s, q, d, n, w.groups, 0, BLOCK / GROUP, d, NULL);
 }
 
 static void check_scores(tester *t, const void *arg) {
     const pair *k = arg;
     static const tester_fill fills[] = {TESTER_FILL_NORMAL, TESTER_FILL_OUTLIER,
                                         TESTER_FILL_ALTERNATE};
-    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
-        for (int n_rows = 1; n_rows <= 14; n_rows++) {
-            const int d = widths[w], stride = d + (int)tester_between(t, 0, 5);
-            const tester_fill fill = fills[n_rows % 3];
-            float *q = filled(t, "q", (int64_t)n_rows * stride, fill);
-            float *kt = filled(t, "kt", (int64_t)d * BLOCK, fill);
-            float *got = floats(t, "s", (int64_t)n_rows * BLOCK);
-            tester_seal(t, q);
-            tester_seal(t, kt);
-            int begin = 0, end = BLOCK;
-            if (n_rows % 4 == 3) {
-                begin = (int)tester_between(t, 0, BLOCK - 1);
-                end = (int)tester_between(t, begin + 1, BLOCK);
-            }
-            tester_context(t, "d=%d rows=%d places=[%d, %d)", d, n_rows, begin, end);
-            k->level->scores(got, q, stride, n_rows, kt, begin, end, d);
-            for (int r = 0; r < n_rows; r++) {
-                for (int j = begin; j < end; j++) {
-                    double want = 0.0, sum = 0.0;
-                    for (int i = 0; i < d; i++) {
-                        double x = (double)q[r * stride + i] *
-                                   (double)kt[(j / GROUP * d + i) * GROUP + j % GROUP];
-                        want += x;
-                        sum += fabs(x);
-                    }
-                    double bound = (d + 1) * ULP * sum;
-                    tester_near_f32(t, "s", &got[r * BLOCK + j], &want, &bound, 1);
-                }
-            }
-            if (begin == 0 && end == BLOCK) check_alone(t, k, got, q, stride, kt, n_rows, d);
-            float *twin = floats(t, "twin", (int64_t)n_rows * BLOCK);
-            k->twin->scores(twin, q, stride, n_rows, kt, begin, end, d);
-            for (int r = 0; r < n_rows; r++)
-                tester_equal_f32(t, "s at the level below", got + r * BLOCK + begin,
-                                 twin + r * BLOCK + begin, end - begin);
-            tester_release(t);
-        }
+    for (size_t w = 0; w < OCTAVO_COUNT(widths); w++) {
+        for (int n_rows = 1; n_rows <= 14; n_rows++)
+            check_scores_once(t, k, widths[w], n_rows, fills[n_rows % 3]);
     }
-    const int d = 64, n = 96;
-    float *q = filled(t, "q", n * d, TESTER_FILL_NORMAL);
-    float *kt = filled(t, "kt", d * BLOCK, TESTER_FILL_NORMAL);
-    float *s = floats(t, "s", n * BLOCK);
-    tester_bench(t, "rows=96 d=64", &(tester_work){.ops = 2.0 * n * d * BLOCK});
-    while (tester_run(t))
-        k->level->scores(s, q, d, n, kt, 0, BLOCK, d);
+    bench_scores(t, k, 1, "rows=1 d=128");
+    bench_scores(t, k, 4, "rows=4 d=128");
+    bench_scores(t, k, 96, "rows=96 d=128");
 }
 
 /* --- softmax --- */
@@ -447,12 +522,42 @@ static void check_softmax(tester *t, const void *arg) {
 
 /* --- values --- */
 
+/* Row by row, in two parts, from panels: the same bits. */
+static void check_values_again(tester *t, const pair *k, const rows *v, const float *acc,
+                               const float *rescale, const float *p, int n_rows,
+                               const float *want) {
+    const int width = round_up(v->d, 16), d = v->d;
+    const int cut = (int)tester_between(t, v->begin, v->end);
+    float *split = copied(t, "split", acc, (int64_t)n_rows * width);
+    float *panel = copied(t, "panel", acc, (int64_t)n_rows * width);
+    float *panels = floats(t, "panels", (int64_t)width * BLOCK);
+    for (int r = 0; r < n_rows; r++) {
+        float *row = split + r * width;
+        const float *weights = p + r * BLOCK;
+        k->level->values[k->type](row, width, rescale + r, weights, 1, v->slots, v->offset,
+                                  v->begin, cut, d, NULL);
+        k->level->values[k->type](row, width, NULL, weights, 1, v->slots, v->offset, cut, v->end, d,
+                                  NULL);
+        tester_equal_f32(t, "acc in parts", row, want + r * width, d);
+    }
+    k->level->widen_values[k->type](panels, v->slots, v->offset, v->begin, v->end, d);
+    for (int j = v->begin; j < v->end; j++) {
+        for (int i = 0; i < d; i++) {
+            const float want_lane = lane(v, j, i);
+            tester_equal_f32(t, "panel", &panels[(i / 16 * BLOCK + j) * 16 + i % 16], &want_lane,
+                             1);
+        }
+    }
+    k->level->panel_values(panel, width, rescale, p, n_rows, panels, v->begin, v->end, d);
+    for (int r = 0; r < n_rows; r++)
+        tester_equal_f32(t, "acc from panels", panel + r * width, want + r * width, d);
+}
+
 static void check_values_once(tester *t, const pair *k, int d, int n_rows, bool is_whole) {
-    rows v = make_rows(t, k->type, d, is_whole, TESTER_FILL_NORMAL);
+    rows v = make_rows(t, k->type, d, is_whole, false);
     const int width = round_up(d, 16);
     float *acc = filled(t, "acc", (int64_t)n_rows * width, TESTER_FILL_NORMAL);
     float *got = copied(t, "got", acc, (int64_t)n_rows * width);
-    float *split = copied(t, "split", acc, (int64_t)n_rows * width);
     float *twin = copied(t, "twin", acc, (int64_t)n_rows * width);
     float *p = floats(t, "p", (int64_t)n_rows * BLOCK);
     float *rescale = floats(t, "rescale", n_rows);
@@ -462,8 +567,10 @@ static void check_values_once(tester *t, const pair *k, int d, int n_rows, bool 
         rescale[r] = tester_uniform(t, 0.0f, 1.0f);
     tester_seal(t, p);
     tester_context(t, "d=%d rows=%d places=[%d, %d)", d, n_rows, v.begin, v.end);
-    k->level->values[k->type](got, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d);
-    k->twin->values[k->type](twin, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d);
+    k->level->values[k->type](got, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d,
+                              NULL);
+    k->twin->values[k->type](twin, width, rescale, p, n_rows, v.slots, v.offset, v.begin, v.end, d,
+                             NULL);
     for (int r = 0; r < n_rows; r++) {
         tester_equal_f32(t, "acc at the level below", got + r * width, twin + r * width, d);
         for (int i = 0; i < d; i++) {
@@ -477,32 +584,35 @@ static void check_values_once(tester *t, const pair *k, int d, int n_rows, bool 
             tester_near_f32(t, "acc", &got[r * width + i], &want, &bound, 1);
         }
     }
-    /* in two parts and row by row: the same bits */
-    const int cut = (int)tester_between(t, v.begin, v.end);
-    for (int r = 0; r < n_rows; r++) {
-        float *row = split + r * width;
-        const float *weights = p + r * BLOCK;
-        k->level->values[k->type](row, width, rescale + r, weights, 1, v.slots, v.offset, v.begin,
-                                  cut, d);
-        k->level->values[k->type](row, width, NULL, weights, 1, v.slots, v.offset, cut, v.end, d);
-        tester_equal_f32(t, "acc in parts", row, got + r * width, d);
-    }
+    check_values_again(t, k, &v, acc, rescale, p, n_rows, got);
     tester_release(t);
+}
+
+static void bench_values(tester *t, const pair *k, int n, const char *label) {
+    const int d = 128;
+    rows v = make_rows(t, k->type, d, true, false);
+    float *acc = filled(t, "acc", n * d, TESTER_FILL_ZERO);
+    float *p = filled(t, "p", n * BLOCK, TESTER_FILL_NORMAL);
+    tester_bench(t, label, &(tester_work){.ops = 2.0 * n * d * BLOCK});
+    while (tester_run(t))
+        k->level->values[k->type](acc, d, NULL, p, n, v.slots, v.offset, 0, BLOCK, d, NULL);
 }
 
 static void check_values(tester *t, const void *arg) {
     const pair *k = arg;
-    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+    for (size_t w = 0; w < OCTAVO_COUNT(widths); w++) {
         for (int n_rows = 1; n_rows <= 14; n_rows += n_rows < 8 ? 1 : 5)
             check_values_once(t, k, widths[w], n_rows, n_rows % 2 == 0);
     }
-    const int d = 64, n = 96;
-    rows v = make_rows(t, k->type, d, true, TESTER_FILL_NORMAL);
+    bench_values(t, k, 1, "rows=1 d=128");
+    bench_values(t, k, 4, "rows=4 d=128");
+    const int d = 128, n = 96;
+    float *panels = filled(t, "panels", d * BLOCK, TESTER_FILL_NORMAL);
     float *acc = filled(t, "acc", n * d, TESTER_FILL_ZERO);
     float *p = filled(t, "p", n * BLOCK, TESTER_FILL_NORMAL);
-    tester_bench(t, "rows=96 d=64", &(tester_work){.ops = 2.0 * n * d * BLOCK});
+    tester_bench(t, "panels rows=96 d=128", &(tester_work){.ops = 2.0 * n * d * BLOCK});
     while (tester_run(t))
-        k->level->values[k->type](acc, d, NULL, p, n, v.slots, v.offset, 0, BLOCK, d);
+        k->level->panel_values(acc, d, NULL, p, n, panels, 0, BLOCK, d);
 }
 
 /* --- joining --- */
@@ -565,14 +675,17 @@ void check_attention(tester *t) {
     const pair pairs[] = {{&level, twin, F32},      {&level, twin, F16},      {&level, twin, BF16},
                           {&level, twin, FP8_E4M3}, {&level, twin, FP8_E5M2}, {&level, twin, INT8}};
     static const struct {
-        const char *load, *store, *quantise, *stage_keys, *values;
+        const char *load, *store, *quantise, *widen_keys, *scores, *values;
     } names[] = {
-        {"load_f32", "store_f32", "quantise_f32", "stage_keys_f32", "values_f32"},
-        {"load_f16", "store_f16", "quantise_f16", "stage_keys_f16", "values_f16"},
-        {"load_bf16", "store_bf16", "quantise_bf16", "stage_keys_bf16", "values_bf16"},
-        {"load_fp8_e4m3", NULL, "quantise_fp8_e4m3", "stage_keys_fp8_e4m3", "values_fp8_e4m3"},
-        {"load_fp8_e5m2", NULL, "quantise_fp8_e5m2", "stage_keys_fp8_e5m2", "values_fp8_e5m2"},
-        {"load_int8", NULL, "quantise_int8", "stage_keys_int8", "values_int8"},
+        {"load_f32", "store_f32", "quantise_f32", "widen_keys_f32", "scores_f32", "values_f32"},
+        {"load_f16", "store_f16", "quantise_f16", "widen_keys_f16", "scores_f16", "values_f16"},
+        {"load_bf16", "store_bf16", "quantise_bf16", "widen_keys_bf16", "scores_bf16",
+         "values_bf16"},
+        {"load_fp8_e4m3", NULL, "quantise_fp8_e4m3", "widen_keys_fp8_e4m3", "scores_fp8_e4m3",
+         "values_fp8_e4m3"},
+        {"load_fp8_e5m2", NULL, "quantise_fp8_e5m2", "widen_keys_fp8_e5m2", "scores_fp8_e5m2",
+         "values_fp8_e5m2"},
+        {"load_int8", NULL, "quantise_int8", "widen_keys_int8", "scores_int8", "values_int8"},
     };
     for (int i = F32; i <= INT8; i++) {
         tester_check(t, names[i].load, (tester_function *)level.load[i], check_load, &pairs[i]);
@@ -581,12 +694,15 @@ void check_attention(tester *t) {
                          &pairs[i]);
         tester_check(t, names[i].quantise, (tester_function *)level.quantise[i], check_quantise,
                      &pairs[i]);
-        tester_check(t, names[i].stage_keys, (tester_function *)level.stage_keys[i],
-                     check_stage_keys, &pairs[i]);
+        tester_check(t, names[i].widen_keys, (tester_function *)level.widen_keys[i],
+                     i < FP8_E4M3 ? check_widen_keys : check_widen_all, &pairs[i]);
+        tester_check(t, names[i].scores, (tester_function *)level.scores[i], check_scores,
+                     &pairs[i]);
         tester_check(t, names[i].values, (tester_function *)level.values[i], check_values,
                      &pairs[i]);
     }
-    tester_check(t, "scores", (tester_function *)level.scores, check_scores, &pairs[F32]);
+    tester_check(t, "gather_keys", (tester_function *)level.gather_keys, check_gather_keys,
+                 &pairs[F32]);
     tester_check(t, "softmax", (tester_function *)level.softmax, check_softmax, &pairs[F32]);
     tester_check(t, "merge", (tester_function *)level.merge, check_merge, &pairs[F32]);
     tester_check(t, "sink", (tester_function *)level.sink, check_sink, &pairs[F32]);

@@ -119,27 +119,54 @@ static void quantise_int8(void *out, const float *x, float divisor, int64_t n) {
 
 typedef void load_fn(float *out, const void *x, int64_t n);
 
-static inline void stage_keys(load_fn *load, float *kt, const uint8_t *const *slots, size_t offset,
-                              int begin, int end, int d) {
-    float row[OCTAVO_ATTENTION_MAX_KEY_DIM];
-    for (int j = begin / GROUP * GROUP; j < (end + GROUP - 1) / GROUP * GROUP; j++) {
-        float *column = kt + (size_t)(j / GROUP) * (size_t)d * GROUP + j % GROUP;
-        load(row, slots[j] + offset, d);
-        for (int i = 0; i < d; i++)
-            column[i * GROUP] = row[i];
+static void gather_keys(uint32_t *words, const uint8_t *const *slots, size_t offset, int n_words,
+                        octavo_ahead *ahead) {
+    (void)ahead;
+    for (int j = 0; j < GROUP; j++) {
+        for (int w = 0; w < n_words; w++)
+            memcpy(&words[w * GROUP + j], slots[j] + offset + 4 * (size_t)w, 4);
     }
 }
 
-static void scores(float *s, const float *q, int64_t q_stride, int n_rows, const float *kt,
-                   int begin, int end, int d) {
-    for (int g = begin / GROUP; g < (end + GROUP - 1) / GROUP; g++) {
-        const float *group = kt + (size_t)g * (size_t)d * GROUP;
+/* The lanes of a word of 16 keys. */
+static inline void load_words(load_fn *load, size_t size, float lanes[4][GROUP],
+                              const uint32_t *words) {
+    const int pk = (int)(4 / size);
+    for (int j = 0; j < GROUP; j++) {
+        const union {
+            uint32_t word;
+            float f32;
+            uint16_t halves[2];
+            uint8_t bytes[4];
+        } at = {.word = words[j]};
+        float x[4];
+        load(x, &at, pk);
+        for (int k = 0; k < pk; k++)
+            lanes[k][j] = x[k];
+    }
+}
+
+static inline void widen_keys(load_fn *load, size_t size, float *columns, const uint32_t *words,
+                              int d) {
+    const int pk = (int)(4 / size);
+    for (int i = 0; i < d; i += pk, words += GROUP) {
+        float lanes[4][GROUP];
+        load_words(load, size, lanes, words);
+        memcpy(columns + i * GROUP, lanes, sizeof lanes[0] * (size_t)(d - i < pk ? d - i : pk));
+    }
+}
+
+static inline void scores(load_fn *load, size_t size, float *s, const float *q, int64_t q_stride,
+                          int n_rows, const uint32_t *const *groups, int first, int last, int d) {
+    float columns[OCTAVO_ATTENTION_MAX_KEY_DIM * GROUP];
+    for (int g = first; g < last; g++) {
+        widen_keys(load, size, columns, groups[g], d);
         for (int r = 0; r < n_rows; r++) {
             const float *row = q + r * q_stride;
             float acc[GROUP] = {0};
             for (int i = 0; i < d; i++) {
                 for (int j = 0; j < GROUP; j++)
-                    acc[j] += row[i] * group[i * GROUP + j];
+                    acc[j] += row[i] * columns[i * GROUP + j];
             }
             memcpy(s + r * BLOCK + g * GROUP, acc, sizeof acc);
         }
@@ -205,25 +232,66 @@ static inline void values(load_fn *load, float *acc, int64_t acc_stride, const f
     }
 }
 
+static inline void widen_values(load_fn *load, float *panels, const uint8_t *const *slots,
+                                size_t offset, int begin, int end, int d) {
+    float row[OCTAVO_ATTENTION_MAX_DIM];
+    for (int j = begin; j < end; j++) {
+        load(row, slots[j] + offset, d);
+        for (int i = 0; i < d; i++)
+            panels[(i / GROUP * BLOCK + j) * GROUP + i % GROUP] = row[i];
+    }
+}
+
+static void panel_values(float *acc, int64_t acc_stride, const float *rescale, const float *p,
+                         int n_rows, const float *panels, int begin, int end, int d) {
+    for (int r = 0; r < n_rows; r++) {
+        float *restrict to = acc + r * acc_stride;
+        for (int i = 0; rescale && i < d; i++)
+            to[i] *= rescale[r];
+        for (int j = begin; j < end; j++) {
+            for (int i = 0; i < d; i++)
+                to[i] += p[r * BLOCK + j] * panels[(i / GROUP * BLOCK + j) * GROUP + i % GROUP];
+        }
+    }
+}
+
 /* --- one entry per type for what depends on it --- */
 
-#define ENTRIES(type)                                                                              \
-    static void stage_keys_##type(float *kt, const uint8_t *const *slots, size_t offset,           \
-                                  int begin, int end, int d) {                                     \
-        stage_keys(load_##type, kt, slots, offset, begin, end, d);                                 \
+#define ENTRIES(type, size)                                                                        \
+    static void widen_keys_##type(float *columns, const uint32_t *words, int d) {                  \
+        widen_keys(load_##type, size, columns, words, d);                                          \
+    }                                                                                              \
+    static void scores_##type(float *s, const float *q, int64_t q_stride, int n_rows,              \
+                              const uint32_t *const *groups, int first, int last, int d,           \
+                              octavo_ahead *ahead) {                                               \
+        (void)ahead;                                                                               \
+        scores(load_##type, size, s, q, q_stride, n_rows, groups, first, last, d);                 \
     }                                                                                              \
     static void values_##type(float *acc, int64_t acc_stride, const float *rescale,                \
                               const float *p, int n_rows, const uint8_t *const *slots,             \
-                              size_t offset, int begin, int end, int d) {                          \
+                              size_t offset, int begin, int end, int d, octavo_ahead *ahead) {     \
+        (void)ahead;                                                                               \
         values(load_##type, acc, acc_stride, rescale, p, n_rows, slots, offset, begin, end, d);    \
+    }                                                                                              \
+    static void widen_values_##type(float *panels, const uint8_t *const *slots, size_t offset,     \
+                                    int begin, int end, int d) {                                   \
+        widen_values(load_##type, panels, slots, offset, begin, end, d);                           \
+    }                                                                                              \
+    static void set_##type(octavo_attention_kernels *kernels, int i) {                             \
+        kernels->load[i] = load_##type;                                                            \
+        kernels->quantise[i] = quantise_##type;                                                    \
+        kernels->widen_keys[i] = widen_keys_##type;                                                \
+        kernels->scores[i] = scores_##type;                                                        \
+        kernels->values[i] = values_##type;                                                        \
+        kernels->widen_values[i] = widen_values_##type;                                            \
     }
 
-ENTRIES(f32)
-ENTRIES(f16)
-ENTRIES(bf16)
-ENTRIES(fp8_e4m3)
-ENTRIES(fp8_e5m2)
-ENTRIES(int8)
+ENTRIES(f32, 4)
+ENTRIES(f16, 2)
+ENTRIES(bf16, 2)
+ENTRIES(fp8_e4m3, 1)
+ENTRIES(fp8_e5m2, 1)
+ENTRIES(int8, 1)
 
 #undef ENTRIES
 
@@ -253,17 +321,19 @@ static float sink(float logit, float *max, float *sum) {
 void octavo_attention_kernels_scalar(octavo_attention_kernels *kernels) {
     *kernels = (octavo_attention_kernels){
         .tile_rows = 1,
-        .load = {load_f32, load_f16, load_bf16, load_fp8_e4m3, load_fp8_e5m2, load_int8},
+        .tile_groups = 1,
+        .many_groups = 1,
         .store = {store_f32, store_f16, store_bf16},
-        .quantise = {quantise_f32, quantise_f16, quantise_bf16, quantise_fp8_e4m3,
-                     quantise_fp8_e5m2, quantise_int8},
-        .stage_keys = {stage_keys_f32, stage_keys_f16, stage_keys_bf16, stage_keys_fp8_e4m3,
-                       stage_keys_fp8_e5m2, stage_keys_int8},
-        .scores = scores,
+        .gather_keys = gather_keys,
         .softmax = softmax,
-        .values = {values_f32, values_f16, values_bf16, values_fp8_e4m3, values_fp8_e5m2,
-                   values_int8},
+        .panel_values = panel_values,
         .merge = merge,
         .sink = sink,
     };
+    set_f32(kernels, 0);
+    set_f16(kernels, 1);
+    set_bf16(kernels, 2);
+    set_fp8_e4m3(kernels, 3);
+    set_fp8_e5m2(kernels, 4);
+    set_int8(kernels, 5);
 }

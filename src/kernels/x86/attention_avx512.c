@@ -21,13 +21,54 @@ static inline vec vec_load_type(const void *x, int64_t i, int type) {
         return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
     }
     case FP8_E4M3: {
-        vec scaled = _mm512_cvtph_ps(e4m3_as_f16(_mm_loadu_si128(quarters)));
+        vec scaled = _mm512_cvtph_ps(load_fp8_as_f16(bytes + i, type));
         return _mm512_mul_ps(scaled, _mm512_set1_ps(E4M3_AS_F16));
     }
     case FP8_E5M2:
-        return _mm512_cvtph_ps(e5m2_as_f16(_mm_loadu_si128(quarters)));
+        return _mm512_cvtph_ps(load_fp8_as_f16(bytes + i, type));
     default:
         return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(quarters)));
+    }
+}
+
+static OCTAVO_ALWAYS_INLINE void vec_load_group(vec x[1], const void *row, int64_t i,
+                                                const int type) {
+    x[0] = vec_load_type(row, i, type);
+}
+
+static OCTAVO_ALWAYS_INLINE void vec_load_acc(vec a[1], const float *acc, const int type) {
+    (void)type;
+    a[0] = _mm512_loadu_ps(acc);
+}
+
+static OCTAVO_ALWAYS_INLINE void vec_store_acc(float *acc, const vec a[1], const int type) {
+    (void)type;
+    _mm512_storeu_ps(acc, a[0]);
+}
+
+static OCTAVO_ALWAYS_INLINE vec vec_word_lane(const uint32_t *words, const int lane,
+                                              const int type) {
+    const __m512i word = _mm512_loadu_si512(words);
+    switch (type) {
+    case F32:
+        return _mm512_castsi512_ps(word);
+    case F16:
+        return _mm512_cvtph_ps(
+            _mm512_cvtepi32_epi16(_mm512_srlv_epi32(word, _mm512_set1_epi32(16 * lane))));
+    case BF16:
+        return _mm512_castsi512_ps(
+            lane == 0 ? _mm512_slli_epi32(word, 16)
+                      : _mm512_and_si512(word, _mm512_set1_epi32((int)0xffff0000u)));
+    case INT8:
+        return _mm512_cvtepi32_ps(
+            _mm512_srai_epi32(_mm512_sllv_epi32(word, _mm512_set1_epi32(24 - 8 * lane)), 24));
+    default: {
+        __m512i upper = _mm512_sllv_epi32(word, _mm512_set1_epi32(24 - 8 * lane));
+        __m256i halves = _mm512_cvtepi32_epi16(_mm512_srli_epi32(upper, 16));
+        halves = _mm256_and_si256(halves, _mm256_set1_epi16((short)0xff00));
+        if (type == FP8_E5M2) return _mm512_cvtph_ps(halves);
+        return _mm512_mul_ps(_mm512_cvtph_ps(e4m3_as_f16(halves)), _mm512_set1_ps(E4M3_AS_F16));
+    }
     }
 }
 
@@ -55,6 +96,9 @@ static inline int tile_groups(int rows) {
     (void)rows;
     return 4;
 }
+
+/* Of one token's keys: enough accumulators to keep both pipes busy. */
+enum { TOKEN_GROUPS = 2 };
 
 #include "kernels/x86/attention_tmpl.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cache elements of each number type as f32, exactly. For files built with AVX2 or more.
+ * Cache elements of 8 bits as f16, exactly, and the types' names. For files built with AVX2 or
+ * more.
  *
- * An fp8 number becomes an f16 with the same digits. e5m2 is the upper byte of one; e4m3 has a
+ * An fp8 number becomes an f16 with the same digits. e5m2 is the upper byte of one. e4m3 has a
  * shorter exponent, so that its f16 is 2^8 times too small, and its NaN (all ones) has to be made
  * one.
  */
@@ -10,6 +11,7 @@
 #define OCTAVO_KERNELS_X86_ATTENTION_LOAD_H
 
 #include "base/compiler.h"
+#include "kernels/attention.h"
 #include "kernels/x86/intrinsics.h"
 
 #include <stdint.h>
@@ -17,43 +19,39 @@
 /* octavo_dtype's order. */
 enum { F32, F16, BF16, FP8_E4M3, FP8_E5M2, INT8 };
 
+/* Elements of a 32-bit word. */
+static OCTAVO_ALWAYS_INLINE int packing(const int type) {
+    return type == F32 ? 1 : type <= BF16 ? 2 : 4;
+}
+
 #define E4M3_AS_F16 0x1p8f
 
-static OCTAVO_ALWAYS_INLINE __m256i e4m3_as_f16(__m128i bits) {
-    __m256i x = _mm256_cvtepi8_epi16(bits);
-    __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7f));
-    __m256i is_nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f));
-    __m256i half = _mm256_and_si256(_mm256_slli_epi16(x, 7), _mm256_set1_epi16((short)0xbf80));
+/* From the bits in the upper byte of each 16-bit lane, below which is zero. */
+static OCTAVO_ALWAYS_INLINE __m256i e4m3_as_f16(__m256i upper) {
+    __m256i half = _mm256_srai_epi16(upper, 1); /* the sign twice, so one place is free to clear */
+    half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xbf80));
+    __m256i magnitude = _mm256_add_epi16(upper, upper);
+    __m256i is_nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16((short)0xfe00));
     return _mm256_or_si256(half, _mm256_and_si256(is_nan, _mm256_set1_epi16(0x7e00)));
 }
 
-static OCTAVO_ALWAYS_INLINE __m256i e5m2_as_f16(__m128i bits) {
-    return _mm256_slli_epi16(_mm256_cvtepu8_epi16(bits), 8);
+/* 16 elements as f16; from e4m3 2^8 times too small. */
+static OCTAVO_ALWAYS_INLINE __m256i load_fp8_as_f16(const uint8_t *x, const int type) {
+    __m256i upper = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)x));
+    upper = _mm256_slli_epi16(upper, 8);
+    return type == FP8_E4M3 ? e4m3_as_f16(upper) : upper;
 }
 
-/* Elements i to i + 7. */
-static OCTAVO_ALWAYS_INLINE __m256 load8(const void *x, int64_t i, const int type) {
-    const uint8_t *bytes = x;
-    const __m128i *halves = (const void *)(bytes + 2 * i);
-    const __m128i *quarters = (const void *)(bytes + i);
-    switch (type) {
-    case F32:
-        return _mm256_loadu_ps((const float *)x + i);
-    case F16:
-        return _mm256_cvtph_ps(_mm_loadu_si128(halves));
-    case BF16: {
-        __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(halves));
-        return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-    }
-    case FP8_E4M3: {
-        __m256i half = e4m3_as_f16(_mm_loadl_epi64(quarters));
-        __m256 scaled = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
-        return _mm256_mul_ps(scaled, _mm256_set1_ps(E4M3_AS_F16));
-    }
-    case FP8_E5M2:
-        return _mm256_cvtph_ps(_mm256_castsi256_si128(e5m2_as_f16(_mm_loadl_epi64(quarters))));
-    default:
-        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(quarters)));
+static OCTAVO_ALWAYS_INLINE void ahead_step(octavo_ahead *ahead) {
+    enum { LINE = 64, LINES = 2, TURNS = OCTAVO_AHEAD_STEP / (LINE * LINES) };
+    if (!ahead || ahead->steps <= 0) return;
+    ahead->steps--;
+    for (int i = 0; i < TURNS && ahead->slots_left > 0; i++) {
+        _mm_prefetch((const char *)ahead->at, _MM_HINT_T0);
+        _mm_prefetch((const char *)ahead->at + LINE, _MM_HINT_T0);
+        ahead->at += LINES * LINE;
+        ahead->left -= LINES * LINE;
+        if (ahead->left <= 0) octavo_ahead_next(ahead);
     }
 }
 

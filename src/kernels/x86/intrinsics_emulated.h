@@ -145,6 +145,27 @@ static inline __m512i octavo_emulated_cvtepu16_epi32(__m256i x) {
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32 octavo_emulated_cvtepu16_epi32
 
+static inline __m512i octavo_emulated_srai_epi32(__m512i a, unsigned count) {
+    int32_t x[16];
+    _mm512_storeu_si512(x, a);
+    for (int i = 0; i < 16; i++)
+        x[i] >>= count;
+    return _mm512_loadu_si512(x);
+}
+#undef _mm512_srai_epi32
+#define _mm512_srai_epi32 octavo_emulated_srai_epi32
+
+static inline __m256i octavo_emulated_cvtepi32_epi16(__m512i a) {
+    uint32_t from[16];
+    uint16_t to[16];
+    _mm512_storeu_si512(from, a);
+    for (int i = 0; i < 16; i++)
+        to[i] = (uint16_t)from[i];
+    return _mm256_loadu_si256((const __m256i *)to);
+}
+#undef _mm512_cvtepi32_epi16
+#define _mm512_cvtepi32_epi16 octavo_emulated_cvtepi32_epi16
+
 static inline __m256 octavo_emulated_extractf32x8_ps(__m512 a, int half) {
     float from[16];
     _mm512_storeu_ps(from, a);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading ahead; see the header.
+ */
+#include "attention/reader.h"
+
+#include "base/compiler.h"
+
+enum {
+    DISTANCE = 128 << 10,
+    LINE = 64,
+    KERNEL_STEPS = 16, /* that kernels between two calls take at least */
+};
+
+/* Gives `ahead` the slots of the next page. False: there are no more. */
+static bool next_page(attention_reader *r) {
+    const attention_pages *pages = r->pages;
+    if (r->next >= r->range.end) return false;
+    const int64_t page = r->next / pages->page_size, slot = r->next % pages->page_size;
+    int64_t n = pages->page_size - slot;
+    if (n > r->range.end - r->next) n = r->range.end - r->next;
+    const uint8_t *base = r->cache + r->table[page] * pages->page_bytes;
+    octavo_ahead *a = &r->ahead;
+    if (pages->layout == OCTAVO_KV_COLUMNS) { /* heads one after another: the whole page */
+        a->slot = base;
+        a->run_bytes = r->n_heads * (int64_t)pages->head_bytes;
+        a->run_stride = 0;
+        a->slot_stride = 0;
+        a->runs = 1;
+        a->slots_left = 1;
+    } else {
+        a->slot = base + slot * pages->slot_bytes;
+        a->run_bytes = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
+        a->run_stride = (int64_t)pages->row_bytes;
+        a->runs = 2 * r->n_heads;
+        if (a->run_bytes == a->run_stride) { /* without padding */
+            a->run_bytes *= a->runs;
+            a->runs = 1;
+        }
+        a->slot_stride = pages->slot_bytes;
+        a->slots_left = (int32_t)n;
+    }
+    a->runs_left = a->runs;
+    a->run = a->at = a->slot;
+    a->left = a->run_bytes;
+    r->given += n * r->position_bytes;
+    r->next += n;
+    return true;
+}
+
+/* Bytes of what was given that have not been asked for. */
+static int64_t pending(const attention_reader *r) {
+    const octavo_ahead *a = &r->ahead;
+    if (a->slots_left == 0) return 0;
+    return a->left + a->run_bytes * (a->runs_left - 1 + (int64_t)a->runs * (a->slots_left - 1));
+}
+
+/* Asks for `bytes` at once. */
+static void ask(attention_reader *r, int64_t bytes) {
+    octavo_ahead *a = &r->ahead;
+    while (bytes > 0 && (a->slots_left > 0 || next_page(r))) {
+        OCTAVO_PREFETCH(a->at);
+        a->at += LINE;
+        a->left -= LINE;
+        bytes -= LINE;
+        if (a->left <= 0) octavo_ahead_next(a);
+    }
+}
+
+void attention_reader_start(attention_reader *reader, const attention_pages *pages,
+                            const uint8_t *cache, const int32_t *table, attention_range range,
+                            int32_t n_heads) {
+    *reader = (attention_reader){
+        .pages = pages,
+        .cache = cache,
+        .table = table,
+        .range = range,
+        .next = range.begin,
+        .n_heads = n_heads,
+    };
+    const int64_t row = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
+    reader->position_bytes = pages->layout == OCTAVO_KV_COLUMNS
+                                 ? n_heads * (int64_t)pages->head_bytes / pages->page_size
+                                 : 2 * n_heads * row;
+    reader->due = DISTANCE;
+    ask(reader, DISTANCE);
+}
+
+void attention_reader_pace(attention_reader *reader, int64_t bytes) {
+    enum { STEP = OCTAVO_AHEAD_STEP, MOST = 4 * KERNEL_STEPS * STEP };
+    attention_reader *r = reader;
+    r->due += bytes;
+    if (r->ahead.slots_left == 0 && !next_page(r)) {
+        r->ahead.steps = 0;
+        return;
+    }
+    int64_t late = r->due - (r->given - pending(r));
+    if (late > MOST) {
+        ask(r, late - MOST);
+        late = MOST;
+    }
+    r->ahead.steps = late > 0 ? (int32_t)(late / STEP) : 0;
+}

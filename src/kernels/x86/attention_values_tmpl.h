@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights times values, for attention_tmpl.h. A tile is some rows times some groups of 16 lanes;
+ * its size changes speed only.
+ */
+
+/* What `values` is about. */
+typedef struct value_block {
+    const uint8_t *const *slots; /* or, of type PANEL: */
+    const float *panels;
+    size_t offset;
+    int begin;
+    int end;
+    octavo_ahead *ahead;
+} value_block;
+
+/* Beside the number types: panels, the f32 values of one group of lanes after another. */
+enum { PANEL = INT8 + 1 };
+
+/* Lanes [i, i + 16) of place j, in the order of accumulators of that type. */
+static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const value_block *block, int j,
+                                             int i, const int type) {
+    if (type == PANEL) {
+        const float *at = block->panels + (size_t)i * BLOCK + j * GROUP;
+        for (int v = 0; v < GROUP_VECS; v++)
+            x[v] = vec_load_aligned(at + v * VEC_WIDTH);
+        return;
+    }
+    vec_load_group(x, block->slots[j] + block->offset, i, type);
+}
+
+/* `rows` rows times `groups` groups, from lane i. */
+static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const float *rescale,
+                                            const float *p, const value_block *block, int i,
+                                            const int rows, const int groups, const int type) {
+    enum { STEP = 8 }; /* places between two steps ahead */
+    const int vectors = groups * GROUP_VECS;
+    vec a[TILE_ROWS][BLOCK_VECS];
+    for (int r = 0; r < rows; r++) {
+        for (int g = 0; g < groups; g++)
+            vec_load_acc(&a[r][g * GROUP_VECS], acc + r * stride + i + g * GROUP, type);
+        for (int v = 0; rescale && v < vectors; v++)
+            a[r][v] = vec_mul(a[r][v], vec_set(rescale[r]));
+    }
+    int j = block->begin;
+    while (j < block->end) {
+        const int stop = block->end - j < STEP ? block->end : j + STEP;
+        for (int g = 0; g < groups; g++)
+            ahead_step(block->ahead);
+        for (; j < stop; j++) {
+            vec x[BLOCK_VECS];
+            for (int g = 0; g < groups; g++)
+                load_values(&x[g * GROUP_VECS], block, j, i + g * GROUP, type);
+            for (int r = 0; r < rows; r++) {
+                vec weight = vec_set(p[r * BLOCK + j]);
+                for (int v = 0; v < vectors; v++)
+                    a[r][v] = vec_fma(weight, x[v], a[r][v]);
+            }
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int g = 0; g < groups; g++)
+            vec_store_acc(acc + r * stride + i + g * GROUP, &a[r][g * GROUP_VECS], type);
+    }
+}
+
+/* All lanes of `rows` rows; d is a multiple of 16. */
+static OCTAVO_ALWAYS_INLINE void value_rows(float *acc, int64_t stride, const float *rescale,
+                                            const float *p, const value_block *block, int d,
+                                            const int rows, const int type) {
+    const int most = tile_groups(rows);
+    int i = 0;
+    for (; most == 4 && i + 4 * GROUP <= d; i += 4 * GROUP)
+        value_tile(acc, stride, rescale, p, block, i, rows, 4, type);
+    for (; most >= 2 && i + 2 * GROUP <= d; i += 2 * GROUP)
+        value_tile(acc, stride, rescale, p, block, i, rows, 2, type);
+    for (; i < d; i += GROUP)
+        value_tile(acc, stride, rescale, p, block, i, rows, 1, type);
+}
+
+static OCTAVO_ALWAYS_INLINE void values(float *acc, int64_t stride, const float *rescale,
+                                        const float *p, int n_rows, const value_block *block, int d,
+                                        const int type) {
+    d = (d + GROUP - 1) / GROUP * GROUP;
+    for (; n_rows >= TILE_ROWS;
+         n_rows -= TILE_ROWS, acc += TILE_ROWS * stride, p += TILE_ROWS * BLOCK) {
+        value_rows(acc, stride, rescale, p, block, d, TILE_ROWS, type);
+        if (rescale) rescale += TILE_ROWS;
+    }
+    switch (n_rows) {
+    case 5:
+        value_rows(acc, stride, rescale, p, block, d, 5, type);
+        break;
+    case 4:
+        value_rows(acc, stride, rescale, p, block, d, 4, type);
+        break;
+    case 3:
+        value_rows(acc, stride, rescale, p, block, d, 3, type);
+        break;
+    case 2:
+        value_rows(acc, stride, rescale, p, block, d, 2, type);
+        break;
+    case 1:
+        value_rows(acc, stride, rescale, p, block, d, 1, type);
+        break;
+    default:
+        break;
+    }
+}
+
+static void panel_values(float *acc, int64_t acc_stride, const float *rescale, const float *p,
+                         int n_rows, const float *panels, int begin, int end, int d) {
+    const value_block block = {.panels = panels, .begin = begin, .end = end};
+    values(acc, acc_stride, rescale, p, n_rows, &block, d, PANEL);
+}
+
+static OCTAVO_ALWAYS_INLINE void widen_values(float *panels, const uint8_t *const *slots,
+                                              size_t offset, int begin, int end, int d,
+                                              const int type) {
+    for (int j = begin; j < end; j++) {
+        for (int i = 0; i < d; i += GROUP) {
+            vec x[GROUP_VECS];
+            vec_load_group(x, slots[j] + offset, i, type);
+            vec_store_acc(panels + (size_t)i * BLOCK + j * GROUP, x, type);
+        }
+    }
+}
