@@ -42,8 +42,10 @@ typedef struct block {
     int64_t first; /* absolute position of place 0 */
     int begin;     /* places [begin, end) are seen by some row */
     int end;
-    bool is_full;                /* all rows see all places */
-    const uint8_t *slots[BLOCK]; /* of whole key groups; a place that no row sees repeats `begin` */
+    bool is_full; /* all rows see all places */
+    /* of whole groups; a place that no row sees repeats `begin` */
+    const uint8_t *slots[BLOCK];
+    const uint8_t *columns[BLOCK]; /* where keys are words: the first of each place's */
 } block;
 
 static attention_range intersect(attention_range a, int64_t begin, int64_t end) {
@@ -68,18 +70,20 @@ static bool resolve(const job *j, attention_range range, int64_t index, block *b
 
     int64_t page = part.begin / batch->page_size, slot = part.begin % batch->page_size;
     const uint8_t *base = cache + pages[page] * page_bytes;
+    const size_t group_bytes = j->pages.group_bytes;
     for (int i = b->begin; i < b->end; i++, slot++) {
         if (slot == batch->page_size) {
             slot = 0;
             base = cache + pages[++page] * page_bytes;
         }
         b->slots[i] = base + slot * slot_bytes;
+        b->columns[i] = base + (size_t)(slot / GROUP) * group_bytes + (size_t)(slot % GROUP) * 4;
     }
-    const int whole = OCTAVO_KEY_GROUP;
-    for (int i = b->begin / whole * whole; i < b->begin; i++)
+    for (int i = b->begin / GROUP * GROUP; i < (b->end + GROUP - 1) / GROUP * GROUP; i++) {
+        if (i >= b->begin && i < b->end) continue;
         b->slots[i] = b->slots[b->begin];
-    for (int i = b->end; i < (b->end + whole - 1) / whole * whole; i++)
-        b->slots[i] = b->slots[b->begin];
+        b->columns[i] = b->columns[b->begin];
+    }
     return true;
 }
 
@@ -207,24 +211,45 @@ static void copy_values(const job *j, const block *b, int32_t head, int first, i
         memcpy(to + (size_t)i * j->copy_bytes, b->slots[i] + offset, j->copy_bytes);
 }
 
+/* A group of words whose places do not begin a group of a page. */
+static void collect_words(const job *j, const block *b, size_t offset, int g, uint32_t *words) {
+    for (int k = 0; k < GROUP; k++) {
+        const uint8_t *column = b->columns[g * GROUP + k] + offset;
+        for (size_t w = 0; w < j->pages.key_words; w++)
+            memcpy(&words[w * GROUP + (size_t)k], column + w * GROUP * 4, 4);
+    }
+}
+
+/* The words of a group: in the cache, or made in `words`. */
+static const uint32_t *find_words(job *j, const block *b, size_t offset, int g, uint32_t *words) {
+    if (j->pages.group_bytes == 0) {
+        j->kernels->gather_keys(words, b->slots + g * GROUP, offset, (int)j->pages.key_words,
+                                &j->reader.ahead);
+        return words;
+    }
+    const int first = g * GROUP > b->begin ? g * GROUP : b->begin;
+    if (j->pages.page_size % GROUP == 0)
+        return (const void *)(b->columns[first] + offset - (size_t)(first % GROUP) * 4);
+    collect_words(j, b, offset, g, words);
+    return words;
+}
+
 /* The dot products of a head's rows and groups [first, last). */
 static void score_head(job *j, const block *b, int32_t head, row_range rows, int first, int last) {
     const attention_scratch *s = &j->scratch;
     const octavo_attention_kernels *kernels = j->kernels;
     const int d = j->plan->limits.heads.head_dim, type = j->op->kv_dtype;
-    const int n_words = (int)j->pages.key_words, n = rows.end - rows.begin;
-    const size_t offset = head_offset(j, head);
+    const int n = rows.end - rows.begin;
     const bool is_wide = n > kernels->tile_rows && type != OCTAVO_DTYPE_F32;
     const int32_t at = head * j->n_rows + rows.begin;
     const uint32_t *groups[GROUPS];
     if (j->copy_bytes > 0) copy_values(j, b, head, first, last);
     for (int g = first; g < last; g++) {
         float *place = s->keys + (size_t)g * (size_t)d * GROUP;
-        uint32_t *words = (void *)(is_wide ? s->values : place);
-        kernels->gather_keys(words, b->slots + g * GROUP, offset, n_words, &j->reader.ahead);
-        groups[g] = words;
+        groups[g] =
+            find_words(j, b, head_offset(j, head), g, is_wide ? (void *)s->values : (void *)place);
         if (!is_wide) continue;
-        kernels->widen_keys[type](place, words, d);
+        kernels->widen_keys[type](place, groups[g], d);
         groups[g] = (void *)place;
     }
     kernels->scores[is_wide ? OCTAVO_DTYPE_F32 : type](s->weights + (int64_t)at * BLOCK,
