@@ -12,6 +12,8 @@ There are no gradients.
 """
 
 import functools
+import re
+from pathlib import Path
 
 import numpy as np
 
@@ -30,7 +32,21 @@ except ImportError as reason:
 __all__ = ["ragged_page_attention_v3"]
 
 _TARGET = "octavo_ragged_page_attention_v3"
-ffi.register_ffi_target(_TARGET, _octavo.xla_target(), platform="cpu")
+
+
+def _register():
+    """Register the custom call, for the version of XLA's interface that jaxlib's header tells."""
+    header = Path(ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    major, minor = (
+        int(re.search(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[1])
+        for part in ("MAJOR", "MINOR")
+    )
+    if major != 0:
+        raise ImportError(f"octavo.jax knows XLA's custom calls of version 0, not {major}.{minor}")
+    ffi.register_ffi_target(_TARGET, _octavo.xla_target(minor), platform="cpu")
+
+
+_register()
 
 
 def _check_contents(call, output):
@@ -91,12 +107,17 @@ def _run_sharded(call, mesh, in_specs, out_specs):
             mine[i] = array
         return _run(type(call)(tuple(mine), dict(call.scalars), call.settings, call.output_code))
 
-    function = jax.shard_map(
+    if hasattr(jax, "shard_map"):
+        shard_map = functools.partial(jax.shard_map, check_vma=False)
+    else:  # before jax 0.6
+        from jax.experimental.shard_map import shard_map as before
+
+        shard_map = functools.partial(before, check_rep=False)
+    function = shard_map(
         local,
         mesh=mesh,
         in_specs=tuple(replicated if specs[i] is None else specs[i] for i in present),
         out_specs=out_specs,
-        check_vma=False,
     )
     return function(*(call.arrays[i] for i in present))
 

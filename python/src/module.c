@@ -165,10 +165,13 @@ static PyObject *page_elements(PyObject *module, PyObject *parameters) {
         (octavo_dtype)dtype, page_size, n_kv_heads, head_dim, value_dim, value_in_key != 0));
 }
 
-/* xla_target() -> capsule: the custom call's address, as jax.ffi.register_ffi_target takes it. */
-static PyObject *xla_target(PyObject *module, PyObject *nothing) {
+/* xla_target(minor) -> capsule: the custom call's address, as jax.ffi.register_ffi_target takes it,
+ * for this minor version of XLA's interface. */
+static PyObject *xla_target(PyObject *module, PyObject *parameters) {
     (void)module;
-    (void)nothing;
+    int minor = 0;
+    if (!PyArg_ParseTuple(parameters, "i", &minor)) return NULL;
+    octavo_py_xla_claim(minor);
     /* a function's address in a data pointer, as every dlsym gives it */
     void *address = NULL;
     octavo_py_xla_handler *const handler = octavo_py_xla_attention;
@@ -183,7 +186,7 @@ static PyMethodDef methods[] = {
     {"release", release, METH_VARARGS, NULL},
     {"page_elements", page_elements, METH_VARARGS, NULL},
     {"dlpack", octavo_py_dlpack, METH_O, NULL},
-    {"xla_target", xla_target, METH_NOARGS, NULL},
+    {"xla_target", xla_target, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "contexts.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -31,14 +32,22 @@ static xla_error *fail(const xla_call_frame *frame, octavo_status status,
     return frame->api->error_create(&args);
 }
 
-/* XLA first asks which version was built against. Only what every version has is used here, so the
- * answer is its own. */
+/* The minor version of XLA's interface that handlers claim. Only what every version has is used
+ * here, so it is always XLA's own, which octavo.jax reads from the header that jaxlib brings: some
+ * versions of XLA want it to be equal, and do not tell theirs when they ask. */
+static atomic_int claimed_minor;
+
+void octavo_py_xla_claim(int minor) {
+    atomic_store(&claimed_minor, minor);
+}
+
+/* XLA first asks for the version. */
 static bool answer_metadata(const xla_call_frame *frame) {
     if (frame->extensions == NULL || frame->extensions->type != XLA_EXTENSION_METADATA)
         return false;
     xla_metadata *metadata = ((xla_metadata_extension *)(void *)frame->extensions)->metadata;
     metadata->version.major = XLA_MAJOR;
-    metadata->version.minor = frame->api != NULL ? frame->api->version.minor : 0;
+    metadata->version.minor = atomic_load(&claimed_minor);
     metadata->traits = 0;
     return true;
 }

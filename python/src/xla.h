@@ -15,4 +15,7 @@ typedef xla_error *octavo_py_xla_handler(xla_call_frame *frame);
  * `threads`, `isa`, `pin`. */
 octavo_py_xla_handler octavo_py_xla_attention;
 
+/* Before the call is registered: the minor version of XLA's interface. */
+void octavo_py_xla_claim(int minor);
+
 #endif
