@@ -90,7 +90,7 @@ def _run(call):
         _TARGET, results, input_output_aliases=aliases, vmap_method="sequential"
     )
     got = function(*operands, **_attributes(call))
-    return got if call.updates else (got[0], kv_cache)
+    return tuple(got) if call.updates else (got[0], kv_cache)
 
 
 def _run_sharded(call, mesh, in_specs, out_specs):

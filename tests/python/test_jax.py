@@ -42,7 +42,9 @@ def test_types(function, q, kv):
     arrays = batch(q, kv)
     want = octavo.ragged_page_attention_v3(**arrays, **SCALE)
     given = put(arrays)
-    output, cache = function(**given, **SCALE)
+    result = function(**given, **SCALE)
+    assert type(result) is tuple
+    output, cache = result
     assert same(output, want[0]) and same(cache, want[1])
     assert all(same(given[name], array) for name, array in arrays.items())
     output, cache = jax.jit(lambda given: function(**given, **SCALE))(given)
