@@ -112,7 +112,7 @@ def describe(array, name, writable=False):
 
 
 # NumPy takes longer to name a dtype than the rest of a description takes.
-_numpy_codes = {}
+_numpy_codes: dict = {}
 
 
 def _numpy_code(dtype, name):
