@@ -5,7 +5,7 @@
  *
  * An fp8 number becomes an f16 with the same digits. e5m2 is the upper byte of one. e4m3 has a
  * shorter exponent, so that its f16 is 2^8 times too small, and its NaN (all ones) has to be made
- * one.
+ * one. (As an f32 with shifted digits it would be denormal at times, which costs far more.)
  */
 #ifndef OCTAVO_KERNELS_X86_ATTENTION_LOAD_H
 #define OCTAVO_KERNELS_X86_ATTENTION_LOAD_H
@@ -21,7 +21,7 @@ enum { F32, F16, BF16, FP8_E4M3, FP8_E5M2, INT8 };
 
 /* Elements of a 32-bit word. */
 static OCTAVO_ALWAYS_INLINE int packing(const int type) {
-    return type == F32 ? 1 : type <= BF16 ? 2 : 4;
+    return type == F16 || type == BF16 ? 2 : type >= FP8_E4M3 && type <= INT8 ? 4 : 1;
 }
 
 #define E4M3_AS_F16 0x1p8f

@@ -17,16 +17,16 @@ typedef struct value_block {
 /* Beside the number types: panels, the f32 values of one group of lanes after another. */
 enum { PANEL = INT8 + 1 };
 
-/* Lanes [i, i + 16) of place j, in the order of accumulators of that type. */
-static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const value_block *block, int j,
-                                             int i, const int type) {
+/* 16 lanes of a place, in the order of accumulators of that type. at: lane 0 of the tile. */
+static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const uint8_t *at, const int group,
+                                             const int type) {
     if (type == PANEL) {
-        const float *at = block->panels + (size_t)i * BLOCK + j * GROUP;
+        const float *from = (const float *)(const void *)at + (size_t)group * GROUP * BLOCK;
         for (int v = 0; v < GROUP_VECS; v++)
-            x[v] = vec_load_aligned(at + v * VEC_WIDTH);
+            x[v] = vec_load_aligned(from + v * VEC_WIDTH);
         return;
     }
-    vec_load_group(x, block->slots[j] + block->offset, i, type);
+    vec_load_group(x, at, group * GROUP, type);
 }
 
 /* `rows` rows times `groups` groups, from lane i. */
@@ -35,6 +35,10 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
                                             const int rows, const int groups, const int type) {
     enum { STEP = 8 }; /* places between two steps ahead */
     const int vectors = groups * GROUP_VECS;
+    const uint8_t *const *slots = block->slots;
+    const uint8_t *panels = (const void *)(block->panels + (size_t)i * BLOCK);
+    const size_t offset = block->offset + (size_t)(i * (4 / packing(type)));
+    octavo_ahead *ahead = block->ahead;
     vec a[TILE_ROWS][BLOCK_VECS];
     for (int r = 0; r < rows; r++) {
         for (int g = 0; g < groups; g++)
@@ -43,18 +47,26 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
             a[r][v] = vec_mul(a[r][v], vec_set(rescale[r]));
     }
     int j = block->begin;
-    while (j < block->end) {
-        const int stop = block->end - j < STEP ? block->end : j + STEP;
+    const int end = block->end;
+    while (j < end) {
+        const int stop = end - j < STEP ? end : j + STEP;
         for (int g = 0; g < groups; g++)
-            ahead_step(block->ahead);
+            ahead_step(ahead);
         for (; j < stop; j++) {
-            vec x[BLOCK_VECS];
-            for (int g = 0; g < groups; g++)
-                load_values(&x[g * GROUP_VECS], block, j, i + g * GROUP, type);
-            for (int r = 0; r < rows; r++) {
-                vec weight = vec_set(p[r * BLOCK + j]);
-                for (int v = 0; v < vectors; v++)
-                    a[r][v] = vec_fma(weight, x[v], a[r][v]);
+            const uint8_t *at =
+                type == PANEL ? panels + (size_t)j * GROUP * sizeof(float) : slots[j] + offset;
+            vec x[GROUP_VECS], weight[TILE_ROWS];
+            for (int r = 0; groups > 1 && r < rows; r++)
+                weight[r] = vec_set(p[r * BLOCK + j]);
+            for (int g = 0; g < groups; g++) {
+                load_values(x, at, g, type);
+                for (int r = 0; r < rows; r++) {
+                    if (groups == 1) weight[r] = vec_set(p[r * BLOCK + j]);
+                    for (int v = 0; v < GROUP_VECS; v++) {
+                        vec *to = &a[r][g * GROUP_VECS + v];
+                        *to = vec_fma(weight[r], x[v], *to);
+                    }
+                }
             }
         }
     }
