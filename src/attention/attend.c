@@ -245,7 +245,7 @@ static void score_head(job *j, const block *b, int32_t head, row_range rows, int
     const uint32_t *groups[GROUPS];
     if (j->copy_bytes > 0) copy_values(j, b, head, first, last);
     for (int g = first; g < last; g++) {
-        float *place = s->keys + (size_t)g * (size_t)d * GROUP;
+        float *place = s->keys + (size_t)(g - first) * (size_t)d * GROUP;
         groups[g] =
             find_words(j, b, head_offset(j, head), g, is_wide ? (void *)s->values : (void *)place);
         if (!is_wide) continue;

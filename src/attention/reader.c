@@ -7,7 +7,10 @@
 #include "base/compiler.h"
 
 enum {
-    DISTANCE = 128 << 10,
+    NEAR = 96 << 10, /* it stays so far ahead at least, */
+    FAR = 160 << 10, /* and at most: with what is in use it shares the level 2 cache */
+    POSITIONS = 40,  /* that is asked for ahead in between: a block's keys are used up when half of
+                        its time has passed */
     LINE = 64,
     KERNEL_STEPS = 16, /* that kernels between two calls take at least */
 };
@@ -82,8 +85,11 @@ void attention_reader_start(attention_reader *reader, const attention_pages *pag
     reader->position_bytes = pages->layout == OCTAVO_KV_COLUMNS
                                  ? n_heads * (int64_t)pages->head_bytes / pages->page_size
                                  : 2 * n_heads * row;
-    reader->due = DISTANCE;
-    ask(reader, DISTANCE);
+    int64_t distance = POSITIONS * reader->position_bytes;
+    if (distance < NEAR) distance = NEAR;
+    if (distance > FAR) distance = FAR;
+    reader->due = distance;
+    ask(reader, distance);
 }
 
 void attention_reader_pace(attention_reader *reader, int64_t bytes) {

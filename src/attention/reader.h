@@ -4,7 +4,7 @@
  * page after page, all the item's heads of a slot together. Arithmetic goes through a block head by
  * head, with strides; memory so asked for would come at half its speed.
  *
- * It stays DISTANCE bytes ahead of the arithmetic. Kernels do the asking, a little at each step;
+ * It stays a distance ahead of the arithmetic. Kernels do the asking, a little at each step;
  * between them attention_reader_pace tells how much there is to ask for.
  */
 #ifndef OCTAVO_ATTENTION_READER_H
