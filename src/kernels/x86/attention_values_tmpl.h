@@ -36,7 +36,8 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
     enum { STEP = 8 }; /* places between two steps ahead */
     const int vectors = groups * GROUP_VECS;
     const uint8_t *const *slots = block->slots;
-    const uint8_t *panels = (const void *)(block->panels + (size_t)i * BLOCK);
+    const uint8_t *panels =
+        type == PANEL ? (const void *)(block->panels + (size_t)i * BLOCK) : NULL;
     const size_t offset = block->offset + (size_t)(i * (4 / packing(type)));
     octavo_ahead *ahead = block->ahead;
     vec a[TILE_ROWS][BLOCK_VECS];
