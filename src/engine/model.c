@@ -80,11 +80,12 @@ static octavo_status choose_context(octavo_model *model, const octavo_model_opti
     return OCTAVO_OK;
 }
 
+/* Columns are read fastest, if a page is whole groups of them. */
 static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config) {
     const octavo_attention_heads heads = {.n_q_heads = (int32_t)config->n_heads,
                                           .n_kv_heads = (int32_t)config->n_kv_heads,
                                           .head_dim = (int32_t)config->head_dim};
-    shape->layout = OCTAVO_KV_ROWS;
+    shape->layout = shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
     octavo_attention_op op;
     octavo_attention_op_init(&op, &heads, shape->dtype, shape->layout, shape->page_size);
     shape->page_elements = op.page_stride;

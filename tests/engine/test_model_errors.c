@@ -196,6 +196,15 @@ static void test_damaged_files(void **state) {
 
 /* ---- steps ---- */
 
+static size_t page_bytes(const octavo_model_options *options) {
+    octavo_model *model = NULL;
+    octavo_error error;
+    assert_int_equal(octavo_model_open(path, options, &model, &error), OCTAVO_OK);
+    const octavo_model_facts facts = octavo_model_describe(model);
+    octavo_model_close(&model);
+    return (size_t)(facts.kv_bytes / (uint64_t)facts.pages);
+}
+
 static void test_wrong_steps(void **state) {
     octavo_model_options options;
     octavo_model *model = NULL, *other = NULL;
@@ -209,8 +218,8 @@ static void test_wrong_steps(void **state) {
     octavo_model_options_init(&options);
     options.chunk = 32;
     options.max_sequences = 2;
-    options.kv_memory = (size_t)5 * 16 * 2 * 2 * 128 * 2; /* 5 pages of 16 slots */
     options.kv_dtype = OCTAVO_DTYPE_F16;
+    options.kv_memory = 5 * page_bytes(&options);
     assert_int_equal(octavo_model_open(path, &options, &model, &error), OCTAVO_OK);
     assert_int_equal(octavo_model_open(path, &options, &other, &error), OCTAVO_OK);
     assert_int_equal(octavo_model_describe(model).pages, 5);
