@@ -34,6 +34,8 @@ typedef struct job {
     attention_range seen; /* by any of its rows */
     attention_range full; /* by all of them */
     attention_reader reader;
+    bool pairs_keys;   /* dot products by pair_scores: query rows are bf16 */
+    bool pairs_values; /* and values by pair_values */
     size_t copy_bytes; /* of a value's row in scratch.copies; 0: values are read where they are */
 } job;
 
@@ -115,8 +117,9 @@ static size_t head_offset(const job *j, int32_t head) {
     return (size_t)(j->item->head + head) * j->pages.head_bytes + j->pages.key_offset;
 }
 
-/* Where the values of a block are: in panels, or else in the cache. */
+/* Where the values of a block are: in panels, as pairs or as they are, or else in the cache. */
 typedef struct value_source {
+    const uint32_t *pairs;
     const float *panels;
     const uint8_t *const *slots;
     size_t offset;
@@ -126,7 +129,9 @@ typedef struct value_source {
 static void add_places(const job *j, const value_source *from, float *acc, const float *rescale,
                        const float *weights, int32_t n, places p) {
     const int d = octavo_attention_value_dim(&j->plan->limits.heads);
-    if (from->panels)
+    if (from->pairs)
+        j->kernels->pair_values(acc, j->width, rescale, weights, n, from->pairs, p.begin, p.end, d);
+    else if (from->panels)
         j->kernels->panel_values(acc, j->width, rescale, weights, n, from->panels, p.begin, p.end,
                                  d);
     else
@@ -140,8 +145,12 @@ static void add_places(const job *j, const value_source *from, float *acc, const
 static void add_values(const job *j, const block *b, const value_source *from, float *acc,
                        const float *rescale, const float *weights, int32_t row, int32_t n) {
     const places first = row_places(j, b, row), last = row_places(j, b, row + n - 1);
-    const places common = {last.begin, first.end}; /* tokens ascend, so both bounds do */
-    if (common.begin >= common.end) {              /* a window narrower than the tile */
+    places common = {last.begin, first.end}; /* tokens ascend, so both bounds do */
+    if (from->pairs) {                       /* a row takes both places of a pair at once */
+        common.begin = (common.begin + 1) / 2 * 2;
+        common.end = common.end / 2 * 2;
+    }
+    if (common.begin >= common.end) { /* a window narrower than the tile */
         for (int32_t r = 0; r < n; r++)
             add_places(j, from, acc + r * j->width, rescale + r, weights + r * BLOCK, 1,
                        row_places(j, b, row + r));
@@ -240,7 +249,7 @@ static void score_head(job *j, const block *b, int32_t head, row_range rows, int
     const octavo_attention_kernels *kernels = j->kernels;
     const int d = j->plan->limits.heads.head_dim, type = j->op->kv_dtype;
     const int n = rows.end - rows.begin;
-    const bool is_wide = n > kernels->tile_rows && type != OCTAVO_DTYPE_F32;
+    const bool is_wide = n > kernels->tile_rows && type != OCTAVO_DTYPE_F32 && !j->pairs_keys;
     const int32_t at = head * j->n_rows + rows.begin;
     const uint32_t *groups[GROUPS];
     if (j->copy_bytes > 0) copy_values(j, b, head, first, last);
@@ -252,9 +261,13 @@ static void score_head(job *j, const block *b, int32_t head, row_range rows, int
         kernels->widen_keys[type](place, groups[g], d);
         groups[g] = (void *)place;
     }
-    kernels->scores[is_wide ? OCTAVO_DTYPE_F32 : type](s->weights + (int64_t)at * BLOCK,
-                                                       s->queries + at * j->q_width, j->q_width, n,
-                                                       groups, first, last, d, &j->reader.ahead);
+    float *products = s->weights + (int64_t)at * BLOCK, *queries = s->queries + at * j->q_width;
+    if (j->pairs_keys)
+        kernels->pair_scores(products, (void *)queries, j->q_width, n, groups, first, last, d,
+                             &j->reader.ahead);
+    else
+        kernels->scores[is_wide ? OCTAVO_DTYPE_F32 : type](products, queries, j->q_width, n, groups,
+                                                           first, last, d, &j->reader.ahead);
 }
 
 /* Dot products to weights, and those times the values, for a head's rows. */
@@ -280,10 +293,14 @@ static void weigh_head(job *j, const block *b, int32_t head, row_range rows, flo
         from.offset = 0;
     }
     const int32_t tile = j->kernels->tile_rows;
-    if (n > tile) {
-        j->kernels->widen_values[j->op->kv_dtype](
-            s->values, from.slots, from.offset, b->begin, b->end,
-            octavo_attention_value_dim(&j->plan->limits.heads));
+    const int d = octavo_attention_value_dim(&j->plan->limits.heads);
+    if (j->pairs_values) {
+        uint32_t *pairs = (void *)s->values;
+        j->kernels->pair_up(pairs, from.slots, from.offset, b->begin, b->end, d);
+        from.pairs = pairs;
+    } else if (n > tile) {
+        j->kernels->widen_values[j->op->kv_dtype](s->values, from.slots, from.offset, b->begin,
+                                                  b->end, d);
         from.panels = s->values;
     }
     for (int32_t r = 0; r < n; r += tile)
@@ -423,6 +440,20 @@ static void start_reader(job *j) {
         batch->block_tables + item->seq * batch->pages_per_seq, range, item->n_heads);
 }
 
+/* Row r of the item, as its dot products want it. */
+static void load_query(const job *j, int32_t r, int64_t row) {
+    const int32_t d = j->plan->limits.heads.head_dim;
+    float *to = j->scratch.queries + r * j->q_width;
+    if (!j->pairs_keys) {
+        octavo_attention_load_query(to, j->kernels, j->op, row, query_head(j, r), d);
+        return;
+    }
+    float *wide = j->scratch.values;
+    octavo_attention_load_query(wide, j->kernels, j->op, row, query_head(j, r), d);
+    memset(to, 0, (size_t)j->q_width * sizeof *to);
+    j->kernels->store[OCTAVO_DTYPE_BF16](to, wide, 1.0f, d);
+}
+
 static void attend_item(job *j) {
     const octavo_attention_batch *batch = &j->plan->batch;
     const octavo_attention_heads *heads = &j->plan->limits.heads;
@@ -436,9 +467,7 @@ static void attend_item(job *j) {
     start_reader(j);
     j->copy_bytes = copy_bytes(j);
     for (int32_t r = 0; r < rows; r++)
-        octavo_attention_load_query(s->queries + r * j->q_width, j->kernels, j->op,
-                                    first_row + query_token(j, r), query_head(j, r),
-                                    heads->head_dim);
+        load_query(j, r, first_row + query_token(j, r));
     if (j->seen.begin == j->seen.end) {
         attend_nothing(j, rows);
     } else if (item->join < 0 &&
@@ -475,6 +504,11 @@ void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention
         .q_width = octavo_attention_query_width(heads),
         .width = octavo_attention_width(heads),
     };
+    /* whoever computes along: only the types and the level decide how a sum is added up */
+    const bool is_bf16 = op->kv_dtype == OCTAVO_DTYPE_BF16;
+    j.pairs_keys =
+        kernels->pair_scores && is_bf16 && (op->q_dtype == OCTAVO_DTYPE_BF16 || op->has_q_scale);
+    j.pairs_values = kernels->pair_values && is_bf16 && op->precision == OCTAVO_ATTENTION_BF16;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&plan->next_item, 1, memory_order_relaxed);
         if (i >= plan->n_items) return;

@@ -128,6 +128,20 @@ typedef struct octavo_attention_kernels {
     void (*panel_values)(float *acc, int64_t acc_stride, const float *rescale, const float *p,
                          int n_rows, const float *panels, int begin, int end, int d);
 
+    /* Where queries and cache are bf16 and the level has instructions for it (else NULL), for any
+     * number of rows: the products of lanes 2w and 2w + 1 enter a sum together. Instead of
+     * `scores`; q: [n_rows][q_stride] words of two lanes, the half past d is 0. */
+    void (*pair_scores)(float *s, const uint32_t *q, int64_t q_stride, int n_rows,
+                        const uint32_t *const *groups, int first, int last, int d,
+                        octavo_ahead *ahead);
+    /* Likewise with weights that are bf16 those of places 2m and 2m + 1, so that a row's places go
+     * into one call pair by pair. panels: [ceil(d / 16)][32][16] words of two places, those outside
+     * [begin, end) are 0; `pair_values` does not touch what is outside its own. */
+    void (*pair_up)(uint32_t *panels, const uint8_t *const *slots, size_t offset, int begin,
+                    int end, int d);
+    void (*pair_values)(float *acc, int64_t acc_stride, const float *rescale, const float *p,
+                        int n_rows, const uint32_t *panels, int begin, int end, int d);
+
     /* Joins a later split (m, l, acc) to (*max, *sum, out): both are brought to the larger max.
      * n lanes, a multiple of 16. */
     void (*merge)(float *out, float *max, float *sum, const float *acc, float m, float l,
@@ -140,5 +154,6 @@ typedef struct octavo_attention_kernels {
 void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu_flags flags);
 void octavo_attention_kernels_avx2(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_avx512(octavo_attention_kernels *kernels);
+void octavo_attention_kernels_avx512_bf16(octavo_attention_kernels *kernels);
 
 #endif

@@ -615,6 +615,113 @@ static void check_values(tester *t, const void *arg) {
         k->level->panel_values(acc, d, NULL, p, n, panels, 0, BLOCK, d);
 }
 
+/* --- pairs of bf16 --- */
+
+static float *bf16_floats(tester *t, const char *name, int64_t n, tester_fill fill) {
+    float *x = filled(t, name, n, fill);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = octavo_bf16_to_f32(octavo_f32_to_bf16(x[i]));
+    return x;
+}
+
+static void check_pair_scores_once(tester *t, const pair *k, int d, int n_rows) {
+    const int stride = (d + 1) / 2 + (int)tester_between(t, 0, 3);
+    float *q = bf16_floats(t, "q", (int64_t)n_rows * d, TESTER_FILL_NORMAL);
+    uint32_t *pairs = tester_buffer(t, "pairs", (size_t)(n_rows * stride) * 4, 4);
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < d; i += 2)
+            pairs[r * stride + i / 2] = octavo_f32_bits(q[r * d + i]) >> 16 |
+                                        (i + 1 < d ? octavo_f32_bits(q[r * d + i + 1]) : 0);
+    }
+    rows v = make_rows(t, BF16, d, n_rows % 4 != 3, true);
+    words w = make_words(t, k, &v);
+    const int first = v.begin / GROUP, last = round_up(v.end, GROUP) / GROUP;
+    float *got = floats(t, "s", (int64_t)n_rows * BLOCK), *one = floats(t, "one", BLOCK);
+    tester_seal(t, pairs);
+    tester_context(t, "d=%d rows=%d groups=[%d, %d)", d, n_rows, first, last);
+    k->level->pair_scores(got, pairs, stride, n_rows, w.groups, first, last, d, NULL);
+    for (int r = 0; r < n_rows; r++) {
+        for (int j = v.begin; j < v.end; j++) {
+            double want = 0.0, sum = 0.0;
+            for (int i = 0; i < d; i++) {
+                const double x = (double)q[r * d + i] * (double)lane(&v, j, i);
+                want += x;
+                sum += fabs(x);
+            }
+            double bound = (d + 1) * ULP * sum + 1e-36;
+            tester_near_f32(t, "s", &got[r * BLOCK + j], &want, &bound, 1);
+        }
+        for (int g = first; g < last; g++) { /* alone: the same bits */
+            k->level->pair_scores(one, pairs + r * stride, stride, 1, w.groups, g, g + 1, d, NULL);
+            tester_equal_f32(t, "score alone", one + g * GROUP, got + r * BLOCK + g * GROUP, GROUP);
+        }
+    }
+    tester_release(t);
+}
+
+static void check_pair_scores(tester *t, const void *arg) {
+    for (size_t w = 0; w < OCTAVO_COUNT(widths); w++) {
+        for (int n_rows = 1; n_rows <= 14; n_rows++)
+            check_pair_scores_once(t, arg, widths[w], n_rows);
+    }
+}
+
+/* Places that are not seen hold NaN, as what lies in a cache may. */
+static void check_pair_values_once(tester *t, const pair *k, int d, int n_rows, bool is_whole) {
+    rows v = make_rows(t, BF16, d, is_whole, false);
+    const int width = round_up(d, 16);
+    float *acc = filled(t, "acc", (int64_t)n_rows * width, TESTER_FILL_NORMAL);
+    float *got = copied(t, "got", acc, (int64_t)n_rows * width);
+    float *parts = copied(t, "parts", acc, (int64_t)n_rows * width);
+    float *p = bf16_floats(t, "p", (int64_t)n_rows * BLOCK, TESTER_FILL_NORMAL);
+    float *rescale = floats(t, "rescale", n_rows);
+    for (int r = 0; r < n_rows; r++)
+        rescale[r] = tester_uniform(t, 0.0f, 1.0f);
+    uint32_t *panels = tester_buffer(t, "panels", (size_t)width * BLOCK / 2 * 4, 64);
+    tester_context(t, "d=%d rows=%d places=[%d, %d)", d, n_rows, v.begin, v.end);
+    k->level->pair_up(panels, v.slots, v.offset, v.begin, v.end, d);
+    /* what the call is about may be less than what is there */
+    const int begin = (int)tester_between(t, v.begin, v.end - 1);
+    const int end = (int)tester_between(t, begin + 1, v.end);
+    for (int m = 0; m < BLOCK / 2; m++) {
+        const uint32_t nan = (2 * m < begin || 2 * m >= end ? 0x7fc0u : 0) |
+                             (2 * m + 1 < begin || 2 * m + 1 >= end ? 0x7fc00000u : 0);
+        for (int i = 0; i < width; i++)
+            panels[(i / GROUP * BLOCK / 2 + m) * GROUP + i % GROUP] |= nan;
+    }
+    tester_seal(t, panels);
+    k->level->pair_values(got, width, rescale, p, n_rows, panels, begin, end, d);
+    const int cut = (int)tester_between(t, begin / 2, end / 2) * 2;
+    for (int r = 0; r < n_rows; r++) {
+        for (int i = 0; i < d; i++) {
+            double want = (double)acc[r * width + i] * (double)rescale[r], sum = fabs(want);
+            for (int j = begin; j < end; j++) {
+                const double x = (double)p[r * BLOCK + j] * (double)lane(&v, j, i);
+                want += x;
+                sum += fabs(x);
+            }
+            double bound = (end - begin + 2) * ULP * sum + 1e-36;
+            tester_near_f32(t, "acc", &got[r * width + i], &want, &bound, 1);
+        }
+        /* row by row and cut between pairs: the same bits */
+        float *row = parts + r * width;
+        const int middle = cut > begin ? cut : begin;
+        k->level->pair_values(row, width, rescale + r, p + r * BLOCK, 1, panels, begin, middle, d);
+        k->level->pair_values(row, width, NULL, p + r * BLOCK, 1, panels, middle, end, d);
+        tester_equal_f32(t, "acc in parts", row, got + r * width, d);
+    }
+    tester_release(t);
+}
+
+static void check_pair_values(tester *t, const void *arg) {
+    for (size_t w = 0; w < OCTAVO_COUNT(widths); w++) {
+        for (int n_rows = 1; n_rows <= 14; n_rows += n_rows < 8 ? 1 : 5) {
+            for (int turn = 0; turn < 3; turn++)
+                check_pair_values_once(t, arg, widths[w], n_rows, turn == 0);
+        }
+    }
+}
+
 /* --- joining --- */
 
 static void check_merge(tester *t, const void *arg) {
@@ -704,6 +811,12 @@ void check_attention(tester *t) {
     tester_check(t, "gather_keys", (tester_function *)level.gather_keys, check_gather_keys,
                  &pairs[F32]);
     tester_check(t, "softmax", (tester_function *)level.softmax, check_softmax, &pairs[F32]);
+    if (level.pair_scores) {
+        tester_check(t, "pair_scores", (tester_function *)level.pair_scores, check_pair_scores,
+                     &pairs[BF16]);
+        tester_check(t, "pair_values", (tester_function *)level.pair_values, check_pair_values,
+                     &pairs[BF16]);
+    }
     tester_check(t, "merge", (tester_function *)level.merge, check_merge, &pairs[F32]);
     tester_check(t, "sink", (tester_function *)level.sink, check_sink, &pairs[F32]);
 }

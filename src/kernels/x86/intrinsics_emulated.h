@@ -134,6 +134,32 @@ static inline __m512bh octavo_emulated_cvtne2ps_pbh(__m512 high, __m512 low) {
 #undef _mm512_cvtne2ps_pbh
 #define _mm512_cvtne2ps_pbh octavo_emulated_cvtne2ps_pbh
 
+/* The upper product of each pair first; each is added with one rounding, and what is denormal is 0.
+ */
+static inline float octavo_emulated_flush(float x) {
+    const uint32_t bits = octavo_f32_bits(x);
+    return bits & 0x7f800000u ? x : octavo_f32_from_bits(bits & 0x80000000u);
+}
+
+static inline __m512 octavo_emulated_dpbf16_ps(__m512 sum, __m512bh a, __m512bh b) {
+    union {
+        __m512bh v;
+        uint16_t bits[32];
+    } x = {.v = a}, y = {.v = b};
+    float to[16];
+    _mm512_storeu_ps(to, sum);
+    for (int i = 0; i < 16; i++) {
+        for (int half = 1; half >= 0; half--) {
+            const float p = octavo_emulated_flush(octavo_bf16_to_f32(x.bits[2 * i + half])) *
+                            octavo_emulated_flush(octavo_bf16_to_f32(y.bits[2 * i + half]));
+            to[i] = octavo_emulated_flush(octavo_emulated_flush(to[i]) + p);
+        }
+    }
+    return _mm512_loadu_ps(to);
+}
+#undef _mm512_dpbf16_ps
+#define _mm512_dpbf16_ps octavo_emulated_dpbf16_ps
+
 static inline __m512i octavo_emulated_cvtepu16_epi32(__m256i x) {
     uint16_t from[16];
     int32_t to[16];
