@@ -3,6 +3,7 @@
  * Everything that can be wrong with the arguments of octavo_ragged_paged_attention. Nothing behind
  * this check looks for errors, so what it lets through must be safe to compute.
  */
+#include "attention/check_array.h"
 #include "attention/internal.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -10,105 +11,9 @@
 
 #include "octavo/attention.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define CALL "ragged paged attention"
-
-/* Extents as "[3, 4, 5]" for messages. */
-typedef struct shape_text {
-    char text[OCTAVO_ARRAY_MAX_AXES * 22 + 4];
-} shape_text;
-
-static shape_text shape_of(const octavo_array *array) {
-    shape_text shape = {"["};
-    size_t at = 1;
-    for (int32_t i = 0; i < array->n_axes && i < OCTAVO_ARRAY_MAX_AXES; i++)
-        at += (size_t)snprintf(shape.text + at, sizeof shape.text - at, "%s%lld", i > 0 ? ", " : "",
-                               (long long)array->extents[i]);
-    shape.text[at] = ']';
-    return shape;
-}
-
-static bool is_dense(const octavo_array *array) {
-    for (int32_t i = 0; i < array->n_axes; i++) {
-        if (array->strides[i] != 0) return false;
-    }
-    return true;
-}
-
-static int64_t stride_of(const octavo_array *array, int32_t axis) {
-    if (!is_dense(array)) return array->strides[axis];
-    int64_t stride = 1;
-    for (int32_t i = array->n_axes - 1; i > axis; i--)
-        stride *= array->extents[i];
-    return stride;
-}
-
-static bool is_empty(const octavo_array *array) {
-    for (int32_t i = 0; i < array->n_axes; i++) {
-        if (array->extents[i] == 0) return true;
-    }
-    return false;
-}
-
-/* The number of axes, extents that fit the address space, and data. */
-static octavo_status check_array(const octavo_array *array, const char *name, int32_t n_axes,
-                                 const char *axes, bool needs_data, octavo_error *error) {
-    if (array->n_axes != n_axes)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): has %d axes; it must be %s",
-                           name, (int)array->n_axes, axes);
-    size_t elements = 1, reach = 0;
-    for (int32_t i = 0; i < n_axes; i++) {
-        if (array->extents[i] < 0)
-            return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                               CALL " (%s): extent %lld of axis %d is negative; it must be %s",
-                               name, (long long)array->extents[i], (int)i, axes);
-        if (!octavo_size_mul(elements, (size_t)array->extents[i], &elements) ||
-            elements > INT64_MAX / 8)
-            return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                               CALL " (%s): %s does not fit the address space; are the extents "
-                                    "right?",
-                               name, shape_of(array).text);
-    }
-    if (elements == 0) return OCTAVO_OK;
-    for (int32_t i = 0; i < n_axes; i++) {
-        const int64_t stride = array->strides[i];
-        size_t step = stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
-        if (!octavo_size_mul(step, (size_t)(array->extents[i] - 1), &step) ||
-            !octavo_size_add(reach, step, &reach) || reach > INT64_MAX / 8)
-            return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                               CALL " (%s): stride %lld of axis %d does not fit the address "
-                                    "space; strides are in elements, not bytes",
-                               name, (long long)stride, (int)i);
-    }
-    if (needs_data && array->data == NULL)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): data is NULL; it must be %s",
-                           name, axes);
-    const int32_t last = n_axes - 1;
-    if (!is_dense(array) && array->extents[last] > 1 && array->strides[last] != 1)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (%s): stride %lld of the last axis; it must be 1 (all strides 0 "
-                                "mean a dense array)",
-                           name, (long long)array->strides[last]);
-    return OCTAVO_OK;
-}
-
-/* Elements of what is written must not share memory: each stride spans all that is inside it. */
-static octavo_status check_written(const octavo_array *array, const char *name,
-                                   octavo_error *error) {
-    int64_t inside = 1;
-    for (int32_t i = array->n_axes - 1; i >= 0 && !is_empty(array); i--) {
-        const int64_t stride = stride_of(array, i);
-        if (array->extents[i] > 1 && stride < inside)
-            return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                               CALL " (%s): stride %lld of axis %d makes elements overlap; it must "
-                                    "be at least %lld",
-                               name, (long long)stride, (int)i, (long long)inside);
-        inside = array->extents[i] > 1 ? stride * array->extents[i] : inside;
-    }
-    return OCTAVO_OK;
-}
+#define CALL OCTAVO_ATTENTION_CALL
 
 static bool is_query_type(octavo_dtype dtype) {
     return dtype == OCTAVO_DTYPE_F32 || dtype == OCTAVO_DTYPE_F16 || dtype == OCTAVO_DTYPE_BF16;
@@ -135,16 +40,6 @@ static bool quantises_new(const octavo_attention_args *args) {
     return args->keys.dtype != args->kv_cache.dtype && args->keys.dtype == args->queries.dtype &&
            (args->use_k_scale || args->k_scales.n_axes > 0) &&
            (args->use_v_scale || args->v_scales.n_axes > 0);
-}
-
-static octavo_status check_index_array(const octavo_array *array, const char *name,
-                                       const char *axes, octavo_error *error) {
-    octavo_status status = check_array(array, name, 1, axes, true, error);
-    if (status != OCTAVO_OK) return status;
-    if (array->dtype != OCTAVO_DTYPE_I32)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): dtype is %s; it must be i32",
-                           name, octavo_dtype_name(array->dtype));
-    return OCTAVO_OK;
 }
 
 /* Lanes of a value. */
@@ -185,7 +80,7 @@ static octavo_status check_heads(const octavo_attention_args *args, octavo_error
     if (q->extents[0] > INT32_MAX || k->extents[0] > INT32_MAX || q->extents[1] > INT16_MAX)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            CALL " (queries): %s; at most %d rows and %d heads are possible",
-                           shape_of(q).text, INT32_MAX, INT16_MAX);
+                           attention_shape_of(q).text, INT32_MAX, INT16_MAX);
     return OCTAVO_OK;
 }
 
@@ -210,20 +105,20 @@ static octavo_status check_values(const octavo_attention_args *args, octavo_erro
                            CALL " (value_dim): %lld without value_in_key; the values' shape tells",
                            (long long)args->value_dim);
     octavo_status status =
-        check_array(v, "values", 3, "[T, Hkv, Dv]", args->update_kv_cache, error);
+        attention_check_array(v, "values", 3, "[T, Hkv, Dv]", args->update_kv_cache, error);
     if (status != OCTAVO_OK) return status;
     const int32_t n_same = args->layout == OCTAVO_KV_COLUMNS ? 2 : 3;
     if (memcmp(k->extents, v->extents, (size_t)n_same * sizeof *k->extents) != 0)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (values): shape %s, but keys are %s; they must be the same%s",
-                           shape_of(v).text, shape_of(k).text,
+                           attention_shape_of(v).text, attention_shape_of(k).text,
                            n_same == 2 ? " but for the last axis" : "");
     return OCTAVO_OK;
 }
 
 static octavo_status check_new_tokens(const octavo_attention_args *args, octavo_error *error) {
     octavo_status status =
-        check_array(&args->keys, "keys", 3, "[T, Hkv, D]", args->update_kv_cache, error);
+        attention_check_array(&args->keys, "keys", 3, "[T, Hkv, D]", args->update_kv_cache, error);
     if (status == OCTAVO_OK) status = check_values(args, error);
     if (status != OCTAVO_OK) return status;
     if (args->keys.dtype != args->kv_cache.dtype && !quantises_new(args))
@@ -257,7 +152,7 @@ static octavo_status check_columns(const octavo_attention_args *args, octavo_err
                            CALL " (kv_cache): %lld elements a page; it must be [P, %lld] (see "
                                 "octavo_attention_page_elements)",
                            (long long)cache->extents[1], (long long)elements);
-    return check_written(cache, "kv_cache", error);
+    return attention_check_written(cache, "kv_cache", error);
 }
 
 static octavo_status check_rows(const octavo_attention_args *args, octavo_error *error) {
@@ -278,40 +173,41 @@ static octavo_status check_rows(const octavo_attention_args *args, octavo_error 
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (kv_cache): shape %s; for %d kv heads of width %d and dtype %s "
                                 "it must be [P, page_size, %lld, %lld, %lld]",
-                           shape_of(cache).text, (int)heads.n_kv_heads, (int)heads.head_dim,
-                           octavo_dtype_name(cache->dtype), (long long)words, (long long)packing,
-                           (long long)lanes);
+                           attention_shape_of(cache).text, (int)heads.n_kv_heads,
+                           (int)heads.head_dim, octavo_dtype_name(cache->dtype), (long long)words,
+                           (long long)packing, (long long)lanes);
     if (cache->extents[1] > INT32_MAX)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            CALL " (kv_cache): shape %s; the page size is at most %d",
-                           shape_of(cache).text, INT32_MAX);
-    if ((words > 1 && stride_of(cache, 2) != packing * lanes) ||
-        (packing > 1 && stride_of(cache, 3) != lanes))
+                           attention_shape_of(cache).text, INT32_MAX);
+    if ((words > 1 && attention_stride_of(cache, 2) != packing * lanes) ||
+        (packing > 1 && attention_stride_of(cache, 3) != lanes))
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (kv_cache): strides %lld, %lld of axes 2, 3; a slot must be "
                                 "dense: %lld, %lld",
-                           (long long)stride_of(cache, 2), (long long)stride_of(cache, 3),
-                           (long long)(packing * lanes), (long long)lanes);
-    return check_written(cache, "kv_cache", error);
+                           (long long)attention_stride_of(cache, 2),
+                           (long long)attention_stride_of(cache, 3), (long long)(packing * lanes),
+                           (long long)lanes);
+    return attention_check_written(cache, "kv_cache", error);
 }
 
 static octavo_status check_cache(const octavo_attention_args *args, octavo_error *error) {
     if (args->kv_cache.extents[0] > INT32_MAX)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            CALL " (kv_cache): shape %s; at most %d pages are possible",
-                           shape_of(&args->kv_cache).text, INT32_MAX);
+                           attention_shape_of(&args->kv_cache).text, INT32_MAX);
     return args->layout == OCTAVO_KV_COLUMNS ? check_columns(args, error) : check_rows(args, error);
 }
 
 static octavo_status check_output(const octavo_attention_args *args, octavo_error *error) {
     const octavo_array *output = &args->output, *queries = &args->queries;
-    octavo_status status = check_array(output, "output", 3, "[T, Hq, Dv]", true, error);
+    octavo_status status = attention_check_array(output, "output", 3, "[T, Hq, Dv]", true, error);
     if (status != OCTAVO_OK) return status;
     if (output->extents[0] != queries->extents[0] || output->extents[1] != queries->extents[1] ||
         output->extents[2] != value_dim_of(args))
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (output): shape %s for queries %s; it must be [T, Hq, %lld]",
-                           shape_of(output).text, shape_of(queries).text,
+                           attention_shape_of(output).text, attention_shape_of(queries).text,
                            (long long)value_dim_of(args));
     if (args->use_output_scale ? !is_narrow_type(output->dtype) : output->dtype != queries->dtype)
         return octavo_fail(
@@ -319,39 +215,19 @@ static octavo_status check_output(const octavo_attention_args *args, octavo_erro
             octavo_dtype_name(output->dtype),
             args->use_output_scale ? "fp8_e4m3, fp8_e5m2 or int8 with an output_scale"
                                    : octavo_dtype_name(queries->dtype));
-    return check_written(output, "output", error);
-}
-
-/* An optional array of one f32 for each head. */
-static octavo_status check_per_head(const octavo_array *array, const char *name, const char *axes,
-                                    int64_t n_heads, octavo_error *error) {
-    if (array->n_axes == 0) {
-        if (array->data == NULL) return OCTAVO_OK;
-        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): has 0 axes; it must be %s",
-                           name, axes);
-    }
-    octavo_status status = check_array(array, name, 1, axes, true, error);
-    if (status != OCTAVO_OK) return status;
-    if (array->dtype != OCTAVO_DTYPE_F32)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): dtype is %s; it must be f32",
-                           name, octavo_dtype_name(array->dtype));
-    if (array->extents[0] != n_heads)
-        return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           CALL " (%s): %lld values; it must have one for each of the %lld heads",
-                           name, (long long)array->extents[0], (long long)n_heads);
-    return OCTAVO_OK;
+    return attention_check_written(output, "output", error);
 }
 
 static octavo_status check_head_arrays(const octavo_attention_args *args, octavo_error *error) {
     const int64_t n_q = args->queries.extents[1], n_kv = args->keys.extents[1];
     octavo_status status =
-        check_per_head(&args->attention_sink, "attention_sink", "[Hq]", n_q, error);
+        attention_check_per_head(&args->attention_sink, "attention_sink", "[Hq]", n_q, error);
     if (status == OCTAVO_OK)
-        status = check_per_head(&args->alibi_slopes, "alibi_slopes", "[Hq]", n_q, error);
+        status = attention_check_per_head(&args->alibi_slopes, "alibi_slopes", "[Hq]", n_q, error);
     if (status == OCTAVO_OK)
-        status = check_per_head(&args->k_scales, "k_scales", "[Hkv]", n_kv, error);
+        status = attention_check_per_head(&args->k_scales, "k_scales", "[Hkv]", n_kv, error);
     if (status == OCTAVO_OK)
-        status = check_per_head(&args->v_scales, "v_scales", "[Hkv]", n_kv, error);
+        status = attention_check_per_head(&args->v_scales, "v_scales", "[Hkv]", n_kv, error);
     return status;
 }
 
@@ -440,14 +316,15 @@ static octavo_status check_options(const octavo_attention_args *args, octavo_err
 
 static octavo_status check_index_shapes(const octavo_attention_args *args, octavo_error *error) {
     const int64_t n_seqs = args->kv_lens.extents[0];
-    octavo_status status = check_index_array(&args->kv_lens, "kv_lens", "[S]", error);
+    octavo_status status = attention_check_index_array(&args->kv_lens, "kv_lens", "[S]", error);
     if (status == OCTAVO_OK)
-        status =
-            check_index_array(&args->block_tables, "block_tables", "[S * pages_per_seq]", error);
+        status = attention_check_index_array(&args->block_tables, "block_tables",
+                                             "[S * pages_per_seq]", error);
     if (status == OCTAVO_OK)
-        status = check_index_array(&args->query_start_loc, "query_start_loc", "[S + 1]", error);
+        status = attention_check_index_array(&args->query_start_loc, "query_start_loc", "[S + 1]",
+                                             error);
     if (status == OCTAVO_OK)
-        status = check_index_array(&args->distribution, "distribution", "[3]", error);
+        status = attention_check_index_array(&args->distribution, "distribution", "[3]", error);
     if (status != OCTAVO_OK) return status;
     if (n_seqs < 1 || n_seqs >= INT32_MAX)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
@@ -460,7 +337,8 @@ static octavo_status check_index_shapes(const octavo_attention_args *args, octav
                                 "as many for each",
                            (long long)args->block_tables.extents[0], (long long)n_seqs);
     if (args->key_start_loc.n_axes > 0) {
-        status = check_index_array(&args->key_start_loc, "key_start_loc", "[S + 1]", error);
+        status =
+            attention_check_index_array(&args->key_start_loc, "key_start_loc", "[S + 1]", error);
         if (status != OCTAVO_OK) return status;
         if (args->key_start_loc.extents[0] != n_seqs + 1)
             return octavo_fail(error, OCTAVO_ERROR_INVALID,
@@ -486,13 +364,14 @@ static octavo_status check_static(const octavo_attention_args *args, octavo_erro
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            CALL " (layout): %d; it must be one of octavo_kv_layout",
                            (int)args->layout);
-    octavo_status status = check_array(&args->queries, "queries", 3, "[T, Hq, D]", true, error);
+    octavo_status status =
+        attention_check_array(&args->queries, "queries", 3, "[T, Hq, D]", true, error);
     if (status == OCTAVO_OK && args->layout == OCTAVO_KV_ROWS)
-        status = check_array(&args->kv_cache, "kv_cache", 5,
-                             "[P, page_size, ceil(2 Hkv / pk), pk, Dp]", true, error);
+        status = attention_check_array(&args->kv_cache, "kv_cache", 5,
+                                       "[P, page_size, ceil(2 Hkv / pk), pk, Dp]", true, error);
     else if (status == OCTAVO_OK)
-        status =
-            check_array(&args->kv_cache, "kv_cache", 2, "[P, elements of a page]", true, error);
+        status = attention_check_array(&args->kv_cache, "kv_cache", 2, "[P, elements of a page]",
+                                       true, error);
     if (status == OCTAVO_OK) status = check_number_type(&args->queries, "queries", false, error);
     if (status == OCTAVO_OK) status = check_number_type(&args->kv_cache, "kv_cache", true, error);
     if (status == OCTAVO_OK) status = check_new_tokens(args, error);

@@ -3,6 +3,7 @@
  * The one-call face: a context holds the threads, the kernels and scratch that only grows; a call
  * is a plan and its three phases.
  */
+#include "attention/check_array.h"
 #include "attention/internal.h"
 #include "base/compiler.h"
 #include "base/cpu.h"
@@ -80,16 +81,6 @@ void octavo_attention_context_destroy(octavo_attention_context **context) {
 
 /* --- arguments to op and batch --- */
 
-static int64_t stride_of(const octavo_array *array, int32_t axis) {
-    bool is_dense = true;
-    int64_t stride = 1;
-    for (int32_t i = 0; i < array->n_axes; i++) {
-        is_dense &= array->strides[i] == 0;
-        if (i > axis) stride *= array->extents[i];
-    }
-    return is_dense ? stride : array->strides[axis];
-}
-
 static int64_t page_size_of(const octavo_attention_args *args) {
     return args->layout == OCTAVO_KV_COLUMNS ? args->page_size : args->kv_cache.extents[1];
 }
@@ -155,20 +146,20 @@ static octavo_attention_op op_of(const octavo_attention_args *args) {
         .layout = args->layout,
         .value_in_key = args->value_in_key,
         .queries = args->queries.data,
-        .q_token_stride = stride_of(&args->queries, 0),
-        .q_head_stride = stride_of(&args->queries, 1),
+        .q_token_stride = attention_stride_of(&args->queries, 0),
+        .q_head_stride = attention_stride_of(&args->queries, 1),
         .keys = args->keys.data,
         .values = args->values.data,
-        .k_token_stride = stride_of(&args->keys, 0),
-        .k_head_stride = stride_of(&args->keys, 1),
-        .v_token_stride = stride_of(&args->values, 0),
-        .v_head_stride = stride_of(&args->values, 1),
+        .k_token_stride = attention_stride_of(&args->keys, 0),
+        .k_head_stride = attention_stride_of(&args->keys, 1),
+        .v_token_stride = attention_stride_of(&args->values, 0),
+        .v_head_stride = attention_stride_of(&args->values, 1),
         .kv_cache = args->kv_cache.data,
-        .page_stride = stride_of(&args->kv_cache, 0),
-        .slot_stride = stride_of(&args->kv_cache, 1),
+        .page_stride = attention_stride_of(&args->kv_cache, 0),
+        .slot_stride = attention_stride_of(&args->kv_cache, 1),
         .output = args->output.data,
-        .out_token_stride = stride_of(&args->output, 0),
-        .out_head_stride = stride_of(&args->output, 1),
+        .out_token_stride = attention_stride_of(&args->output, 0),
+        .out_head_stride = attention_stride_of(&args->output, 1),
         .sink = args->attention_sink.data,
         .alibi_slopes = args->alibi_slopes.data,
         .k_scales = args->k_scales.data,
