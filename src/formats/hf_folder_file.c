@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { MAX_PATH_SHOWN = 150 }; /* messages may name two files */
@@ -58,7 +59,9 @@ octavo_status octavo_hf_json_parse(const void *data, size_t size, const char *wh
     }
     json_error_t wrong;
     json_t *parsed = json_loadb(data, size, JSON_REJECT_DUPLICATES, &wrong);
-    if (parsed == NULL && json_error_code(&wrong) == json_error_out_of_memory) {
+    /* memory that runs out before the first token leaves no text */
+    bool no_memory = json_error_code(&wrong) == json_error_out_of_memory || wrong.text[0] == 0;
+    if (parsed == NULL && no_memory) {
         return octavo_fail_memory(error, shown, size);
     }
     if (parsed == NULL) {

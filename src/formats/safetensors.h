@@ -9,7 +9,7 @@
  *   file     = length u64, header u8[length], data
  *   header   = a JSON object that begins with '{', at most 100,000,000 bytes, blanks allowed behind
  *   entry    = name: {"dtype": name, "shape": [extent, ...], "data_offsets": [begin, end]}
- *            | "__metadata__": {text: text, ...}
+ *            | "__metadata__": {text: text, ...} (or null)
  *   data     the tensors, row-major: the last axis is contiguous, so a weight that maps n inputs to
  *            m outputs has the shape [m, n]. Offsets count from the start of data.
  *
@@ -19,9 +19,8 @@
  *
  * A sharded model has an index, NAME.safetensors.index.json, an object whose "weight_map" gives for
  * each tensor the name of the file beside the index that holds it. The index is the authority: what
- * a shard holds beyond it is ignored, as it is by the loaders that the files are written for, and
- * two shards may then hold a tensor of one name. "metadata.total_size" is not looked at: published
- * files often have it wrong.
+ * a shard holds beyond it is ignored, so that of two tensors of one name in two shards the index
+ * says which counts. "metadata.total_size" is not looked at: published files often have it wrong.
  *
  * Threads: an open octavo_safetensors never changes; any function but close may run on any thread.
  * Lifetime: all pointers handed out live until octavo_safetensors_close.

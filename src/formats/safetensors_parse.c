@@ -122,6 +122,7 @@ static char *copy_text(parser *p, const char *text) {
 
 static octavo_status parse_metadata(parser *p, json_t *object) {
     octavo_safetensors_part *part = p->part;
+    if (json_is_null(object)) return OCTAVO_OK; /* some writers' "none" */
     if (!json_is_object(object)) {
         return fail_header(p, LENGTH_BYTES, "\"%s\" is no object; the file is damaged", METADATA);
     }

@@ -192,6 +192,13 @@ static void test_metadata(void **unused) {
     octavo_safetensors_close(&safetensors);
     safetensors_writer_deinit(&w);
 
+    w = (safetensors_writer){0}; /* null is none */
+    safetensors_writer_entry(&w, "__metadata__", "null");
+    safetensors = parse(&w);
+    assert_int_equal(octavo_safetensors_n_metadata(safetensors, 0), 0);
+    octavo_safetensors_close(&safetensors);
+    safetensors_writer_deinit(&w);
+
     w = (safetensors_writer){0}; /* a file of nothing */
     safetensors = parse(&w);
     assert_int_equal(octavo_safetensors_n_metadata(safetensors, 0), 0);

@@ -167,7 +167,7 @@ static void test_message_is_clean(void **unused) {
 static void test_metadata(void **unused) {
     (void)unused;
     check_json("{\"__metadata__\":[]}", 0, "\"__metadata__\" is no object");
-    check_json("{\"__metadata__\":null}", 0, "\"__metadata__\" is no object");
+    check_json("{\"__metadata__\":\"\"}", 0, "\"__metadata__\" is no object");
     check_json("{\"__metadata__\":{\"a\":1}}", 0, "a value of \"__metadata__\" is no text");
     check_json("{\"__metadata__\":{\"a\":null}}", 0, "a value of \"__metadata__\" is no text");
 }

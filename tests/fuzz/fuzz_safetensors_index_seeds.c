@@ -7,9 +7,11 @@
 #include "base/compiler.h"
 
 int main(int argc, char **argv) {
-    static const char *const seeds[] = {
+    static const char whole[] =
         "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"m-1.safetensors\","
-        "\"b\":\"m-2.safetensors\",\"c\":\"m-1.safetensors\"}}",
+        "\"b\":\"m-2.safetensors\",\"c\":\"m-1.safetensors\"}}";
+    static const char *const seeds[] = {
+        whole,
         "{\"weight_map\":{\"a\":\"../m.safetensors\"}}",
         "{\"weight_map\":{\"a\":\"m.bin\",\"b\":7}}",
         "{\"weight_map\":{}}",
