@@ -136,12 +136,12 @@ static void test_order(void **unused) {
     (void)unused;
     safetensors_writer w = {0};
     safetensors_writer_description(&w, "third", "U8", "[3]", 3, 6);
-    safetensors_writer_description(&w, "none", "U8", "[0]", 1, 1);
+    safetensors_writer_description(&w, "zero", "U8", "[0]", 1, 1);
     safetensors_writer_description(&w, "first", "U8", "[1]", 0, 1);
     safetensors_writer_description(&w, "second", "U8", "[2]", 1, 3);
     safetensors_writer_data(&w, "abbccc", 6);
     octavo_safetensors *safetensors = parse(&w);
-    static const char *const order[] = {"first", "none", "second", "third"};
+    static const char *const order[] = {"first", "zero", "second", "third"};
     for (size_t i = 0; i < OCTAVO_COUNT(order); i++) {
         assert_string_equal(octavo_safetensors_tensor_at(safetensors, i)->name, order[i]);
     }

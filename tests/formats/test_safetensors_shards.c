@@ -200,7 +200,7 @@ static void test_wrong_shards(void **unused) {
     refused(INDEX, OCTAVO_ERROR_FORMAT,
             "index.json): the index places it in a.safetensors, which does not hold it");
     /* it is in another file */
-    write_text(INDEX, "{\"weight_map\":{\"a.0\":\"a.safetensors\",\"b.0\":\"a.safetensors\"}}");
+    write_text(INDEX, "{\"weight_map\":{\"b.0\":\"a.safetensors\",\"b.1\":\"b.safetensors\"}}");
     refused(INDEX, OCTAVO_ERROR_FORMAT, "the index places it in a.safetensors");
     write_text(INDEX, "{\"weight_map\":{\"a.0\":\"b.safetensors\",\"b.0\":\"b.safetensors\"}}");
     refused(INDEX, OCTAVO_ERROR_FORMAT, "tensor \"a.0\" (");
