@@ -308,25 +308,27 @@ static void weigh_head(job *j, const block *b, int32_t head, row_range rows, flo
                    weights + (int64_t)r * BLOCK, rows.begin + r, n - r < tile ? n - r : tile);
 }
 
-/* All heads' rows against one block: a few groups of keys at a time for all heads, as a page has
- * them, then the values. */
-static void attend_block(job *j, const block *b, float *acc, float *max, float *sum) {
+/* The rows of heads [head, head + n_heads) against one block: a few groups of keys at a time for
+ * all of them, as a page has them, then the values. */
+static void attend_block(job *j, const block *b, int32_t head, int32_t n_heads, float *acc,
+                         float *max, float *sum) {
     const row_range rows = rows_that_see(j, b);
-    const int32_t n = rows.end - rows.begin, n_heads = j->item->n_heads;
+    const int32_t n = rows.end - rows.begin, end = head + n_heads;
     if (n == 0) return;
-    const bool is_few = n <= j->kernels->tile_rows;
-    const int step = is_few ? j->kernels->tile_groups : j->kernels->many_groups;
+    int step = n <= j->kernels->tile_rows ? j->kernels->tile_groups : j->kernels->many_groups;
+    /* one row alone waits for its sums; narrow slots leave room for more of them side by side */
+    if (n == 1 && octavo_dtype_size(j->op->kv_dtype) == 1) step *= 2;
     const int last = (b->end + GROUP - 1) / GROUP;
     /* of the block's bytes, half with the keys and half with the values, head by head */
-    const int64_t group_share = j->reader.position_bytes * GROUP / (2 * n_heads);
+    const int64_t group_share = j->reader.position_bytes * GROUP / (2 * j->item->n_heads);
     for (int g = b->begin / GROUP; g < last; g += step) {
         const int stop = g + step < last ? g + step : last;
-        for (int32_t h = 0; h < n_heads; h++) {
+        for (int32_t h = head; h < end; h++) {
             attention_reader_pace(&j->reader, (stop - g) * group_share);
             score_head(j, b, h, rows, g, stop);
         }
     }
-    for (int32_t h = 0; h < n_heads; h++) {
+    for (int32_t h = head; h < end; h++) {
         attention_reader_pace(&j->reader, (last - b->begin / GROUP) * group_share);
         weigh_head(j, b, h, rows, acc, max, sum);
     }
@@ -340,9 +342,16 @@ static void attend_split(job *j, attention_range range, float *acc, float *max, 
         max[r] = -INFINITY;
         sum[r] = 0.0f;
     }
-    for (int64_t index = range.begin / BLOCK; index * BLOCK < range.end; index++) {
-        block b;
-        if (resolve(j, range, index, &b)) attend_block(j, &b, acc, max, sum);
+    /* by default all heads see a block before the next block is looked at */
+    const int64_t positions = j->plan->limits.tuning.kv_positions;
+    const int64_t visit = positions > 0 ? (positions + BLOCK - 1) / BLOCK : 1;
+    const int32_t together = positions > 0 ? 1 : j->item->n_heads;
+    for (int64_t first = range.begin / BLOCK; first * BLOCK < range.end; first += visit) {
+        for (int32_t h = 0; h < j->item->n_heads; h += together) {
+            block b;
+            for (int64_t i = 0; i < visit && resolve(j, range, first + i, &b); i++)
+                attend_block(j, &b, h, together, acc, max, sum);
+        }
     }
 }
 
