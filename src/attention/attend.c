@@ -493,7 +493,7 @@ static void attend_item(job *j) {
 }
 
 /* A plan may be wider than the layer, never narrower. */
-static inline bool serves(const octavo_attention_mask *plan, const octavo_attention_mask *layer) {
+static bool serves(const octavo_attention_mask *plan, const octavo_attention_mask *layer) {
     return plan->type == layer->type &&
            (plan->window == 0 || (layer->window > 0 && layer->window <= plan->window)) &&
            (plan->chunk == 0 || plan->chunk == layer->chunk);
@@ -501,7 +501,9 @@ static inline bool serves(const octavo_attention_mask *plan, const octavo_attent
 
 void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
                              const octavo_attention_op *op, void *workspace, int thread) {
-    octavo_assert(serves(&plan->mask, &op->mask));
+    const bool is_served = serves(&plan->mask, &op->mask);
+    octavo_assert(is_served);
+    (void)is_served; /* without assertions */
     const octavo_attention_heads *heads = &plan->limits.heads;
     job j = {
         .plan = plan,
