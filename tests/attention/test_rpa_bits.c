@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Until attend.c reads that layout. */
-#define COLUMNS_ARE_READ 0
-
 #define F32  OCTAVO_DTYPE_F32
 #define F16  OCTAVO_DTYPE_F16
 #define BF16 OCTAVO_DTYPE_BF16
@@ -110,7 +107,6 @@ static void check_row(const rpa_stream *s, const void *out, int position) {
 }
 
 static void check_same(const rpa_stream *s, const void *want, const rpa_way *way) {
-    if (way->layout == OCTAVO_KV_COLUMNS && !COLUMNS_ARE_READ) return;
     void *got = rpa_stream_run(s, way);
     const size_t row = rpa_stream_output_bytes(s) / (size_t)s->n;
     for (int p = 0; p < s->n; p++) {
@@ -175,7 +171,7 @@ static void nor_do_those_beyond_the_contract(void **state) {
 
 static void nor_those_of_the_engines_layout(void **state) {
     (void)state;
-    if (COLUMNS_ARE_READ) check_shapes(column_shapes, COUNT(column_shapes), false, true);
+    check_shapes(column_shapes, COUNT(column_shapes), false, true);
 }
 
 static void nor_those_of_an_encoder(void **state) {
@@ -252,7 +248,6 @@ static void check_bad_position(rpa_stream *s, const rpa_way *way, const void *wa
 }
 
 static void check_bad_positions(rpa_stream *s, const rpa_way *way) {
-    if (way->layout == OCTAVO_KV_COLUMNS && !COLUMNS_ARE_READ) return;
     void *want = rpa_stream_run(s, way);
     for (int bad = 62; bad < 74; bad++) /* every place in a tile and in a block */
         check_bad_position(s, way, want, bad);
