@@ -25,12 +25,13 @@ typedef struct octavo_inspect_options {
 
 OCTAVO_API void octavo_inspect_options_init(octavo_inspect_options *options);
 
-/* Describes the file as one JSON document, which the caller frees with octavo_text_free
+/* Describes the file or folder as one JSON document, which the caller frees with octavo_text_free
  * (octavo/template.h):
  *   {"path", "format", "version", "parts", "architecture", "bytes", "parameters",
  *    "types": {TYPE: {"tensors", "bytes"}}, "metadata": {...}, "tokenizer": {...} or null,
  *    "chat_template": text or null, "tensors": [{"name", "type", "shape", "bytes"}],
  *    "program": {"arena_bytes", "tensors": [...], "ops": [...]}}
+ * Of a Hugging Face folder, "metadata" is its config.json and "version" null.
  * Statuses as octavo_model_open. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_inspect(const char *path,
                                                           const octavo_inspect_options *options,

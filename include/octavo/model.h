@@ -60,13 +60,15 @@ typedef struct octavo_model_options {
 /* Fills in the defaults named above. */
 OCTAVO_API void octavo_model_options_init(octavo_model_options *options);
 
-/* Loads a GGUF file, or the first part of a split one.
- *   path     the file; not kept
+/* Loads a GGUF file (of a split one, the first part), or the folder of a Hugging Face checkpoint:
+ * config.json, safetensors, and where it has them tokenizer and chat template.
+ *   path     the file or folder; not kept
  *   options  NULL: the defaults; not kept
  *   model    receives the handle; the caller closes it. Untouched on failure
- * Statuses: NOT_FOUND, IO, FORMAT (the file is malformed), UNSUPPORTED (an architecture, a tensor
- * type or an instruction set that this build or machine does not have), INVALID (an option out of
- * range), LIMIT (a cache too small for one page), MEMORY, CANCELLED. Any thread. */
+ * Statuses: NOT_FOUND, IO, FORMAT (a file is malformed or contradicts itself), UNSUPPORTED (an
+ * architecture, a tensor type or an instruction set that this build or machine does not have),
+ * INVALID (an option out of range), LIMIT (a cache too small for one page), MEMORY, CANCELLED. Any
+ * thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_open(const char *path,
                                                              const octavo_model_options *options,
                                                              octavo_model **model,
@@ -100,7 +102,8 @@ typedef struct octavo_model_facts {
 /* Any thread. */
 OCTAVO_API octavo_model_facts octavo_model_describe(const octavo_model *model);
 
-/* The model's tokenizer; it lives as long as the model. Any thread. */
+/* The model's tokenizer; it lives as long as the model. NULL for a folder without one that can be
+ * read: such a model runs on ids. Any thread. */
 OCTAVO_API const octavo_tokenizer *octavo_model_tokenizer(const octavo_model *model);
 
 /* The model's chat template, terminated, or NULL when it has none. Lives as long as the model. Any

@@ -101,6 +101,7 @@ octavo_status octavo_conversation_init(octavo_conversation *out, const octavo_mo
                                        octavo_error *error) {
     octavo_conversation c = {.tokenizer = octavo_model_tokenizer(model)};
     const char *text = is_raw ? NULL : octavo_model_chat_template(model);
+    if (!c.tokenizer) return octavo_ids_no_tokenizer(error);
     octavo_status status = find_specials(c.tokenizer, &c.specials, error);
     if (status) {
         octavo_conversation_deinit(&c);

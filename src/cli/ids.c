@@ -32,10 +32,17 @@ void octavo_ids_deinit(octavo_ids *ids) {
     *ids = (octavo_ids){0};
 }
 
+octavo_status octavo_ids_no_tokenizer(octavo_error *error) {
+    return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
+                       "tokenizer (of the model): the folder has none, or one that cannot be read; "
+                       "add its tokenizer.json, or give token ids (logits --ids)");
+}
+
 octavo_status octavo_ids_encode(octavo_ids *ids, const octavo_tokenizer *tokenizer,
                                 const char *text, size_t length, unsigned flags,
                                 octavo_error *error) {
     size_t n_ids = length + 8; /* enough for nearly every text */
+    if (!tokenizer) return octavo_ids_no_tokenizer(error);
     for (int round = 0; round < 2; round++) {
         octavo_status status = reserve(ids, n_ids, error);
         if (status) return status;

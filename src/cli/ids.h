@@ -21,7 +21,10 @@ typedef struct octavo_ids {
 OCTAVO_MUST_CHECK octavo_status octavo_ids_append(octavo_ids *ids, int32_t id, octavo_error *error);
 void octavo_ids_deinit(octavo_ids *ids);
 
-/* Appends the ids of a text; `flags` are OCTAVO_ENCODE_.... */
+/* The failure of what needs a tokenizer where the model has none. */
+octavo_status octavo_ids_no_tokenizer(octavo_error *error);
+
+/* Appends the ids of a text; `flags` are OCTAVO_ENCODE_.... A NULL tokenizer: NOT_FOUND. */
 OCTAVO_MUST_CHECK octavo_status octavo_ids_encode(octavo_ids *ids,
                                                   const octavo_tokenizer *tokenizer,
                                                   const char *text, size_t length, unsigned flags,

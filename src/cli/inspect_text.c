@@ -73,8 +73,10 @@ static void print_summary(const json_t *document) {
     print_count(number_of(document, "parameters"));
     printf("\n  weights       ");
     print_bytes(number_of(document, "bytes"));
-    printf("\n  file          %s version %.0f, %.0f part%s\n", text_of(document, "format"),
-           number_of(document, "version"), number_of(document, "parts"),
+    printf("\n  file          %s", text_of(document, "format"));
+    if (json_is_number(json_object_get(document, "version")))
+        printf(" version %.0f", number_of(document, "version"));
+    printf(", %.0f part%s\n", number_of(document, "parts"),
            number_of(document, "parts") > 1.0 ? "s" : "");
     if (json_is_object(tokenizer)) {
         printf("  tokenizer     ");

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/source.h"
+#include "formats/hf_folder_file.h"
+#include "model/family.h"
 #include "model/network.h"
 #include "program/op.h"
 
@@ -36,30 +38,38 @@ static void put_metadata(octavo_buffer *out, const char *name, const octavo_gguf
         octavo_buffer_puts(out, "null");
 }
 
-static uint64_t elements_of(const octavo_gguf_tensor *tensor) {
+static uint64_t elements_of(const octavo_checkpoint_tensor *tensor) {
     uint64_t n = 1;
     for (int i = 0; i < tensor->n_dims; i++)
         n *= tensor->extent[i];
     return n;
 }
 
-static void put_types(octavo_buffer *out, const octavo_gguf *gguf) {
-    size_t n_types;
-    const octavo_ggml_type_info *types = octavo_ggml_types(&n_types);
-    bool is_first = true;
+typedef struct type_count {
+    const char *name;
+    unsigned long long tensors, bytes;
+} type_count;
+
+/* By first appearance. */
+static void put_types(octavo_buffer *out, const octavo_checkpoint *checkpoint) {
+    type_count counts[64] = {{0}}; /* more than there are types; unknown ones beyond are left out */
+    size_t n = 0;
+    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++) {
+        const octavo_checkpoint_tensor tensor = octavo_checkpoint_tensor_at(checkpoint, i);
+        size_t t = 0;
+        while (t < n && strcmp(counts[t].name, tensor.type_name) != 0)
+            t++;
+        if (t == OCTAVO_COUNT(counts)) continue;
+        if (t == n) counts[n++].name = tensor.type_name;
+        counts[t].tensors++;
+        counts[t].bytes += tensor.bytes;
+    }
     octavo_buffer_puts(out, "\"types\":{");
-    for (size_t t = 0; t < n_types; t++) {
-        uint64_t tensors = 0, bytes = 0;
-        for (size_t i = 0; i < octavo_gguf_n_tensors(gguf); i++) {
-            const octavo_gguf_tensor *tensor = octavo_gguf_tensor_at(gguf, i);
-            if (tensor->type != types[t].type) continue;
-            tensors++;
-            bytes += tensor->bytes;
-        }
-        if (tensors == 0) continue;
-        octavo_buffer_printf(out, "%s\"%s\":{\"tensors\":%llu,\"bytes\":%llu}", is_first ? "" : ",",
-                             types[t].name, (unsigned long long)tensors, (unsigned long long)bytes);
-        is_first = false;
+    for (size_t t = 0; t < n; t++) {
+        if (t > 0) octavo_buffer_putc(out, ',');
+        octavo_buffer_json_string(out, counts[t].name, strlen(counts[t].name));
+        octavo_buffer_printf(out, ":{\"tensors\":%llu,\"bytes\":%llu}", counts[t].tensors,
+                             counts[t].bytes);
     }
     octavo_buffer_puts(out, "}");
 }
@@ -95,21 +105,63 @@ static void put_tokenizer(octavo_buffer *out, const octavo_gguf *gguf) {
     octavo_buffer_puts(out, "}");
 }
 
-static void put_tensors(octavo_buffer *out, const octavo_gguf *gguf) {
+static void put_tensors(octavo_buffer *out, const octavo_checkpoint *checkpoint) {
     octavo_buffer_puts(out, "\"tensors\":[");
-    for (size_t i = 0; i < octavo_gguf_n_tensors(gguf); i++) {
-        const octavo_gguf_tensor *tensor = octavo_gguf_tensor_at(gguf, i);
+    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++) {
+        const octavo_checkpoint_tensor tensor = octavo_checkpoint_tensor_at(checkpoint, i);
         octavo_buffer_puts(out, i > 0 ? ",{" : "{");
-        put_string(out, "name", tensor->name);
+        put_string(out, "name", tensor.name);
         octavo_buffer_puts(out, ",");
-        put_string(out, "type", octavo_ggml_type_name(tensor->type));
+        put_string(out, "type", tensor.type_name);
         octavo_buffer_puts(out, ",\"shape\":[");
-        for (int d = tensor->n_dims - 1; d >= 0; d--)
-            octavo_buffer_printf(out, "%llu%s", (unsigned long long)tensor->extent[d],
-                                 d > 0 ? "," : "");
-        octavo_buffer_printf(out, "],\"bytes\":%zu}", tensor->bytes);
+        for (int d = 0; d < tensor.n_dims; d++)
+            octavo_buffer_printf(out, "%s%llu", d > 0 ? "," : "",
+                                 (unsigned long long)tensor.extent[d]);
+        octavo_buffer_printf(out, "],\"bytes\":%zu}", tensor.bytes);
     }
     octavo_buffer_puts(out, "]");
+}
+
+/* ---- a folder ---- */
+
+static void put_json(octavo_buffer *out, const char *key, const json_t *value) {
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    octavo_buffer_printf(out, "\"%s\":%s", key, text ? text : "null");
+    /* jansson's own allocation, hence its own way to free it. */
+    json_malloc_t take;
+    json_free_t give;
+    json_get_alloc_funcs(&take, &give);
+    give(text);
+}
+
+/* What tokenizer.json says of itself; null where there is none or it is no JSON. */
+static void put_folder_tokenizer(octavo_buffer *out, const octavo_hf_folder *folder) {
+    json_t *root = NULL;
+    if (!folder->tokenizer || octavo_hf_json_read(folder->tokenizer, &root, NULL) != OCTAVO_OK) {
+        octavo_buffer_puts(out, "\"tokenizer\":null");
+        return;
+    }
+    const json_t *model = json_object_get(root, "model");
+    const json_t *vocab = json_object_get(model, "vocab");
+    octavo_buffer_puts(out, "\"tokenizer\":{");
+    put_json(out, "model", json_object_get(model, "type"));
+    octavo_buffer_printf(out, ",\"tokens\":%zu}",
+                         json_is_array(vocab) ? json_array_size(vocab) : json_object_size(vocab));
+    json_decref(root);
+}
+
+static octavo_status put_folder(octavo_buffer *out, const octavo_checkpoint *checkpoint,
+                                octavo_error *error) {
+    char *chat = NULL;
+    octavo_status status = octavo_source_chat_template(checkpoint, &chat, error);
+    if (status) return status;
+    put_json(out, "metadata", checkpoint->config);
+    octavo_buffer_putc(out, ',');
+    put_folder_tokenizer(out, &checkpoint->folder);
+    octavo_buffer_putc(out, ',');
+    put_string(out, "chat_template", chat);
+    octavo_free(chat);
+    return OCTAVO_OK;
 }
 
 /* ---- the step program ---- */
@@ -186,11 +238,12 @@ static void put_op(octavo_buffer *out, const octavo_program *program, int index)
         cost.weight_bytes, cost.activation_bytes, cost.operations);
 }
 
-static octavo_status put_program(octavo_buffer *out, const octavo_gguf *gguf,
+static octavo_status put_program(octavo_buffer *out, const octavo_checkpoint *checkpoint,
                                  const octavo_inspect_options *options, octavo_error *error) {
     octavo_network network;
     octavo_program program;
-    octavo_status status = octavo_network_load(&network, gguf, &(octavo_weights_options){0}, error);
+    octavo_status status =
+        octavo_network_load(&network, checkpoint, &(octavo_weights_options){0}, error);
     if (status) return status;
     status = octavo_network_build(&network, &program, options->chunk, options->chunk,
                                   options->is_exact, error);
@@ -215,35 +268,60 @@ static octavo_status put_program(octavo_buffer *out, const octavo_gguf *gguf,
     return OCTAVO_OK;
 }
 
-static void put_header(octavo_buffer *out, const octavo_gguf *gguf, const char *path,
-                       const octavo_inspect_options *options) {
-    uint64_t parameters = 0, bytes = 0;
-    for (size_t i = 0; i < octavo_gguf_n_tensors(gguf); i++) {
-        parameters += elements_of(octavo_gguf_tensor_at(gguf, i));
-        bytes += octavo_gguf_tensor_at(gguf, i)->bytes;
-    }
-    octavo_buffer_puts(out, "{");
-    put_string(out, "path", path);
-    octavo_buffer_printf(out, ",\"format\":\"gguf\",\"version\":%u,\"parts\":%zu,",
-                         octavo_gguf_version(gguf), octavo_gguf_n_parts(gguf));
-    put_metadata(out, "architecture", gguf, "general.architecture");
-    octavo_buffer_printf(out, ",\"bytes\":%llu,\"parameters\":%llu,", (unsigned long long)bytes,
-                         (unsigned long long)parameters);
-    put_types(out, gguf);
-    octavo_buffer_putc(out, ',');
+static void put_gguf(octavo_buffer *out, const octavo_gguf *gguf,
+                     const octavo_inspect_options *options) {
     put_all_metadata(out, gguf, options->max_array_items);
     octavo_buffer_putc(out, ',');
     put_tokenizer(out, gguf);
     octavo_buffer_putc(out, ',');
     put_metadata(out, "chat_template", gguf, "tokenizer.chat_template");
+}
+
+static void put_architecture(octavo_buffer *out, const octavo_checkpoint *checkpoint) {
+    if (checkpoint->gguf)
+        put_metadata(out, "architecture", checkpoint->gguf, "general.architecture");
+    else
+        put_json(out, "architecture",
+                 json_object_get(octavo_family_text_config(checkpoint), "model_type"));
+}
+
+static octavo_status put_header(octavo_buffer *out, const octavo_checkpoint *checkpoint,
+                                const char *path, const octavo_inspect_options *options,
+                                octavo_error *error) {
+    const octavo_gguf *gguf = checkpoint->gguf;
+    uint64_t parameters = 0, bytes = 0;
+    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++) {
+        const octavo_checkpoint_tensor tensor = octavo_checkpoint_tensor_at(checkpoint, i);
+        parameters += elements_of(&tensor);
+        bytes += tensor.bytes;
+    }
+    octavo_buffer_puts(out, "{");
+    put_string(out, "path", path);
+    if (gguf)
+        octavo_buffer_printf(out, ",\"format\":\"gguf\",\"version\":%u", octavo_gguf_version(gguf));
+    else
+        octavo_buffer_puts(out, ",\"format\":\"safetensors\",\"version\":null");
+    octavo_buffer_printf(out, ",\"parts\":%zu,", octavo_checkpoint_n_parts(checkpoint));
+    put_architecture(out, checkpoint);
+    octavo_buffer_printf(out, ",\"bytes\":%llu,\"parameters\":%llu,", (unsigned long long)bytes,
+                         (unsigned long long)parameters);
+    put_types(out, checkpoint);
     octavo_buffer_putc(out, ',');
-    put_tensors(out, gguf);
+    if (gguf) {
+        put_gguf(out, gguf, options);
+    } else {
+        octavo_status status = put_folder(out, checkpoint, error);
+        if (status) return status;
+    }
+    octavo_buffer_putc(out, ',');
+    put_tensors(out, checkpoint);
+    return OCTAVO_OK;
 }
 
 octavo_status octavo_inspect(const char *path, const octavo_inspect_options *given, char **json,
                              octavo_error *error) {
     octavo_inspect_options options;
-    octavo_gguf *gguf = NULL;
+    octavo_checkpoint checkpoint = {0};
     octavo_buffer out = {0};
     octavo_inspect_options_init(&options);
     if (given) options = *given;
@@ -253,10 +331,11 @@ octavo_status octavo_inspect(const char *path, const octavo_inspect_options *giv
                            "octavo_inspect (arguments): path, json and options of this version "
                            "with a chunk of 1 to "
                            "65536 are needed");
-    octavo_status status = octavo_source_open(path, &gguf, error);
+    octavo_status status = octavo_source_open(path, &checkpoint, error);
     if (status) return status;
-    put_header(&out, gguf, path, &options);
-    if (options.with_program) status = put_program(&out, gguf, &options, error);
+    status = put_header(&out, &checkpoint, path, &options, error);
+    if (status == OCTAVO_OK && options.with_program)
+        status = put_program(&out, &checkpoint, &options, error);
     octavo_buffer_puts(&out, "}");
     if (status == OCTAVO_OK) {
         char *text = octavo_buffer_take(&out);
@@ -266,18 +345,18 @@ octavo_status octavo_inspect(const char *path, const octavo_inspect_options *giv
             status = octavo_fail_memory(error, "description", out.size);
     }
     octavo_buffer_deinit(&out);
-    octavo_gguf_close(&gguf);
+    octavo_checkpoint_close(&checkpoint);
     return status;
 }
 
 octavo_status octavo_chat_template_open(const char *path, char **text, octavo_error *error) {
-    octavo_gguf *gguf = NULL;
+    octavo_checkpoint checkpoint = {0};
     if (!path || !text)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "octavo_chat_template_open (NULL): path and text are needed");
-    octavo_status status = octavo_source_open(path, &gguf, error);
+    octavo_status status = octavo_source_open(path, &checkpoint, error);
     if (status) return status;
-    status = octavo_gguf_chat_template(gguf, text, error);
-    octavo_gguf_close(&gguf);
+    status = octavo_source_chat_template(&checkpoint, text, error);
+    octavo_checkpoint_close(&checkpoint);
     return status;
 }

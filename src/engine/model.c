@@ -140,8 +140,8 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
     return OCTAVO_OK;
 }
 
-static octavo_status create_tokenizer(octavo_model *model, const octavo_gguf *gguf,
-                                      octavo_error *error) {
+static octavo_status tokenizer_of_gguf(octavo_model *model, const octavo_gguf *gguf,
+                                       octavo_error *error) {
     octavo_arena arena = {0};
     octavo_vocab vocab;
     octavo_status status = octavo_vocab_from_gguf(gguf, &arena, &vocab, error);
@@ -154,7 +154,28 @@ static octavo_status create_tokenizer(octavo_model *model, const octavo_gguf *gg
             "vocabulary (%s): %ld tokens but the embedding has %lld rows; the file is damaged",
             octavo_gguf_part_path(gguf, 0), (long)octavo_tokenizer_size(model->tokenizer),
             (long long)model->network.config.vocab);
-    return octavo_gguf_chat_template(gguf, &model->chat_template, error);
+    return OCTAVO_OK;
+}
+
+/* A folder's model runs without its tokenizer too, on ids. Its tokenizer may know more tokens than
+ * the embedding has rows: those of pictures, of which the text model never hears. */
+static octavo_status tokenizer_of_folder(octavo_model *model, const octavo_hf_folder *folder,
+                                         const octavo_log *log, octavo_error *error) {
+    octavo_error why;
+    if (!folder->tokenizer) return OCTAVO_OK;
+    octavo_status status = octavo_tokenizer_open(folder->path, &model->tokenizer, &why);
+    if (status == OCTAVO_OK) return OCTAVO_OK;
+    if (status == OCTAVO_ERROR_MEMORY) return octavo_fail(error, status, "%s", why.message);
+    octavo_log_write(log, OCTAVO_LOG_WARN, "%s; the model takes token ids only", why.message);
+    return OCTAVO_OK;
+}
+
+static octavo_status create_tokenizer(octavo_model *model, const octavo_checkpoint *checkpoint,
+                                      const octavo_log *log, octavo_error *error) {
+    octavo_status status = checkpoint->gguf
+                               ? tokenizer_of_gguf(model, checkpoint->gguf, error)
+                               : tokenizer_of_folder(model, &checkpoint->folder, log, error);
+    return status ? status : octavo_source_chat_template(checkpoint, &model->chat_template, error);
 }
 
 /* Logits are made in groups of rows, so that a large vocabulary does not need a large arena. */
@@ -164,13 +185,13 @@ static int logit_group(int64_t vocabulary, int chunk) {
     return rows < chunk ? rows : chunk;
 }
 
-static octavo_status build(octavo_model *model, const octavo_gguf *gguf,
+static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpoint,
                            const octavo_model_options *options, octavo_error *error) {
     octavo_status status;
     octavo_weights_options loading = {
         .pool = model->pool, .progress = options->progress, .cookie = options->progress_cookie};
-    if ((status = octavo_network_load(&model->network, gguf, &loading, error)) ||
-        (status = create_tokenizer(model, gguf, error)) ||
+    if ((status = octavo_network_load(&model->network, checkpoint, &loading, error)) ||
+        (status = create_tokenizer(model, checkpoint, &options->log, error)) ||
         (status = choose_context(model, options, error)))
         return status;
     model->chunk = options->chunk;
@@ -190,7 +211,7 @@ static octavo_status build(octavo_model *model, const octavo_gguf *gguf,
 octavo_status octavo_model_open(const char *path, const octavo_model_options *given,
                                 octavo_model **out, octavo_error *error) {
     octavo_model_options options;
-    octavo_gguf *gguf = NULL;
+    octavo_checkpoint checkpoint = {0};
     octavo_model *model = NULL;
     octavo_model_options_init(&options);
     if (given) options = *given;
@@ -203,11 +224,11 @@ octavo_status octavo_model_open(const char *path, const octavo_model_options *gi
     model = octavo_alloc_zero(1, sizeof *model);
     if (!model) return octavo_fail_memory(error, "model", sizeof *model);
     if ((status = octavo_cpu_select(options.isa, &model->cpu, error)) ||
-        (status = octavo_source_open(path, &gguf, error)))
+        (status = octavo_source_open(path, &checkpoint, error)))
         goto cleanup;
     int threads = options.threads ? options.threads : octavo_cpu_cores();
     if ((status = octavo_pool_create(&model->pool, threads, options.pin, error)) ||
-        (status = build(model, gguf, &options, error)))
+        (status = build(model, &checkpoint, &options, error)))
         goto cleanup;
     octavo_log_write(&options.log, OCTAVO_LOG_INFO,
                      "%s: %s, %d layers, %d threads, %s, cache %s, %lld pages", path,
@@ -217,7 +238,7 @@ octavo_status octavo_model_open(const char *path, const octavo_model_options *gi
     *out = model;
     model = NULL;
 cleanup:
-    octavo_gguf_close(&gguf);
+    octavo_checkpoint_close(&checkpoint);
     octavo_model_close(&model);
     return status;
 }

@@ -50,7 +50,7 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
     int operand;
     octavo_build_operands(builder, "attn_o_tnh", attended, &desc->attn_o, &operand, 1);
     return octavo_build_matmul(builder, "activation_attention_out_td", operand, desc->attn_o,
-                               OCTAVO_NO_TENSOR, desc->nh_slices, "d", width(builder, x), 1);
+                               desc->attn_o_bias, desc->nh_slices, "d", width(builder, x), 1);
 }
 
 static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc, int x) {
@@ -59,13 +59,13 @@ static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc, 
     int operands[2], operand;
     octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
     int gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], desc->ffw_gate,
-                                   OCTAVO_NO_TENSOR, d, "f", desc->ffw, 1);
+                                   desc->ffw_gate_bias, d, "f", desc->ffw, 1);
     int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], desc->ffw_up,
-                                 OCTAVO_NO_TENSOR, d, "f", desc->ffw, 1);
+                                 desc->ffw_up_bias, d, "f", desc->ffw, 1);
     int hidden = octavo_build_gate(builder, "ffw_hidden_tf", gate, up, desc->activation);
     octavo_build_operands(builder, "ffw_hidden_tf", hidden, &desc->ffw_down, &operand, 1);
     return octavo_build_matmul(builder, "activation_ffw_out_td", operand, desc->ffw_down,
-                               OCTAVO_NO_TENSOR, desc->f_slices, "d", width(builder, x), 1);
+                               desc->ffw_down_bias, desc->f_slices, "d", width(builder, x), 1);
 }
 
 int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {

@@ -6,7 +6,8 @@
  *   x = x + postnorm(attention)
  *   x = x + postnorm(Wdown (act(Wgate f) * Wup f)),                       f = norm(x)
  *
- * with everything optional left out where its tensor is OCTAVO_NO_TENSOR.
+ * with biases at the products, and everything optional left out where its tensor is
+ * OCTAVO_NO_TENSOR.
  */
 #ifndef OCTAVO_MODEL_BLOCK_H
 #define OCTAVO_MODEL_BLOCK_H
@@ -21,9 +22,10 @@ typedef struct octavo_block_desc {
     /* Tensors made with octavo_build_weight and octavo_build_vector. */
     int attn_norm, post_attn_norm, ffw_norm, post_ffw_norm;
     int attn_q, attn_k, attn_v, attn_o;
-    int attn_q_bias, attn_k_bias, attn_v_bias;
+    int attn_q_bias, attn_k_bias, attn_v_bias, attn_o_bias;
     int q_norm, k_norm;
     int ffw_gate, ffw_up, ffw_down;
+    int ffw_gate_bias, ffw_up_bias, ffw_down_bias;
 
     int rope_table; /* or OCTAVO_NO_TENSOR: no rope */
     octavo_rope_pairing pairing;

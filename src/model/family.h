@@ -5,44 +5,78 @@
 #ifndef OCTAVO_MODEL_FAMILY_H
 #define OCTAVO_MODEL_FAMILY_H
 
-#include "formats/gguf.h"
 #include "model/config.h"
+#include "model/config_read.h"
+
+/* What config.json may leave out, since whoever writes it knows the family's numbers. 0: it may
+ * not, or it follows from other numbers. */
+typedef struct octavo_family_defaults {
+    int64_t n_heads, n_kv_heads, head_dim, vocab, context;
+    bool is_tied;
+} octavo_family_defaults;
 
 typedef struct octavo_family {
-    const char *architecture; /* general.architecture */
+    const char *architecture;
+    const char *gguf;       /* general.architecture; NULL: of another row */
+    const char *model_type; /* of config.json */
     /* Sets what this family adds to the common numbers, which are read already. config->layers is
      * there, zeroed: every layer on rope 0 without a window. */
-    octavo_status (*configure)(const octavo_gguf *gguf, octavo_model_config *config,
-                               octavo_error *error);
+    octavo_status (*configure)(const octavo_config_reader *reader, octavo_model_config *config);
+    octavo_family_defaults defaults;
+    const octavo_weight_name *names; /* see weight_name.h; NULL: none of its own */
 } octavo_family;
 
-octavo_status octavo_family_llama(const octavo_gguf *gguf, octavo_model_config *config,
-                                  octavo_error *error);
-octavo_status octavo_family_qwen2(const octavo_gguf *gguf, octavo_model_config *config,
-                                  octavo_error *error);
-octavo_status octavo_family_gemma3(const octavo_gguf *gguf, octavo_model_config *config,
-                                   octavo_error *error);
+octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config);
+octavo_status octavo_family_mistral(const octavo_config_reader *reader,
+                                    octavo_model_config *config);
+octavo_status octavo_family_qwen2(const octavo_config_reader *reader, octavo_model_config *config);
+octavo_status octavo_family_gemma3(const octavo_config_reader *reader, octavo_model_config *config);
+extern const octavo_weight_name octavo_family_gemma3_names[];
 
-/* The family of the file's architecture. OCTAVO_ERROR_UNSUPPORTED names it and lists those that
- * exist. */
-OCTAVO_MUST_CHECK octavo_status octavo_family_find(const octavo_gguf *gguf,
+/* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
+ * NOT_FOUND where it does not say. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_find(const octavo_checkpoint *checkpoint,
                                                    const octavo_family **family,
                                                    octavo_error *error);
 
-/* ARCHITECTURE.suffix as a key, in `key` [size]. */
-const char *octavo_family_key(const octavo_model_config *config, const char *suffix, char *key,
-                              size_t size);
+/* The part of config.json about the text model, where that is one of several. */
+const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint);
 
-/* Sets ropes[index] from the base under ARCHITECTURE.key (`fallback` without one) and, with
- * `is_scaled`, the file's rope.scaling entries: none and linear; any other kind is refused. */
-OCTAVO_MUST_CHECK octavo_status octavo_family_rope(const octavo_gguf *gguf,
+/* ---- what several families read ---- */
+
+typedef struct octavo_rope_source {
+    octavo_key base;
+    double fallback;        /* base where the key is absent */
+    bool is_scaled;         /* the checkpoint's rope scaling is about this table */
+    const char *layer_type; /* of config.json, where it describes each kind of layer by itself */
+} octavo_rope_source;
+
+/* Sets ropes[index]. OCTAVO_ERROR_UNSUPPORTED for a kind of scaling that is not in this version. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_rope(const octavo_config_reader *reader,
                                                    octavo_model_config *config, int index,
-                                                   const char *key, float fallback, bool is_scaled,
-                                                   octavo_error *error);
+                                                   const octavo_rope_source *source);
 
-/* The whole configuration: common numbers, then the family's. On failure *config is empty. */
-OCTAVO_MUST_CHECK octavo_status octavo_config_load(octavo_model_config *config,
-                                                   const octavo_gguf *gguf, octavo_error *error);
-void octavo_config_deinit(octavo_model_config *config);
+/* Layers from `first` on slide, except each `period`-th of all (0: no exception). */
+typedef struct octavo_window_rule {
+    int64_t window; /* 0: no layer slides */
+    int rope;       /* of layers that slide */
+    int64_t first, period;
+} octavo_window_rule;
+
+/* Sets the layers by "layer_types" of config.json, or by the rule where there is none. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_windows(const octavo_config_reader *reader,
+                                                      octavo_model_config *config,
+                                                      const octavo_window_rule *rule);
+
+/* The sliding window, at most 2^28; 0 where config.json says null. `fallback` may be
+ * OCTAVO_REQUIRED. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_window(const octavo_config_reader *reader,
+                                                     int64_t fallback, int64_t *window);
+
+/* The gate's activation by its name in config.json; GGUF files, which do not name it, have
+ * `fallback`. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_activation(const octavo_config_reader *reader,
+                                                         const char *key, const char *fallback,
+                                                         octavo_activation *activation);
 
 #endif

@@ -1,14 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Llama 2 and 3 and what is built like them (SmolLM2, TinyLlama): pre-norms, SiLU gate. GGUF files
- * of this family keep q and k rows in the order of pairwise rotation. Llama 3.1 and later carry
- * their frequency divisors as rope_freqs.weight.
+ * Llama 2 and 3 and what is built like them (SmolLM2, TinyLlama, Mistral): pre-norms, SiLU gate.
+ * Checkpoints rotate halves; GGUF files of this family keep q and k rows in the order of pairwise
+ * rotation. Llama 3.1 and later carry their frequency divisors there as rope_freqs.weight. Mistral
+ * adds a window on every layer; its GGUF files call themselves llama.
  */
 #include "model/family.h"
 
-octavo_status octavo_family_llama(const octavo_gguf *gguf, octavo_model_config *config,
-                                  octavo_error *error) {
-    config->activation = OCTAVO_ACTIVATION_SILU;
-    config->pairing = OCTAVO_ROPE_PAIRWISE;
-    return octavo_family_rope(gguf, config, 0, "rope.freq_base", 10000.0f, true, error);
+static octavo_status configure(const octavo_config_reader *reader, octavo_model_config *config) {
+    const octavo_rope_source rope = {
+        .base = {"rope.freq_base", "rope_theta"}, .fallback = 10000.0, .is_scaled = true};
+    octavo_status status =
+        octavo_family_activation(reader, "hidden_act", "silu", &config->activation);
+    if (status) return status;
+    config->pairing = octavo_config_is_hf(reader) ? OCTAVO_ROPE_HALF : OCTAVO_ROPE_PAIRWISE;
+    return octavo_family_rope(reader, config, 0, &rope);
+}
+
+octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config) {
+    bool attention, ffw;
+    octavo_status status = configure(reader, config);
+    if (status || !octavo_config_is_hf(reader)) return status;
+    if ((status =
+             octavo_config_flag(reader, (octavo_key){NULL, "attention_bias"}, false, &attention)) ||
+        (status = octavo_config_flag(reader, (octavo_key){NULL, "mlp_bias"}, false, &ffw)))
+        return status;
+    config->qkv_bias = config->attn_o_bias = attention ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
+    config->ffw_bias = ffw ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_mistral(const octavo_config_reader *reader,
+                                    octavo_model_config *config) {
+    octavo_window_rule rule = {0};
+    octavo_status status;
+    if ((status = configure(reader, config)) ||
+        (status = octavo_family_window(reader, 4096, &rule.window)))
+        return status;
+    return octavo_family_windows(reader, config, &rule);
 }

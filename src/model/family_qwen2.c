@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Qwen2 and Qwen2.5: as Llama, with biases at q, k and v and halves rotated.
+ * Qwen2 and Qwen2.5: as Llama, with biases at q, k and v and halves rotated. config.json may switch
+ * on a window for the upper layers; published models do not.
  */
 #include "model/family.h"
 
-octavo_status octavo_family_qwen2(const octavo_gguf *gguf, octavo_model_config *config,
-                                  octavo_error *error) {
-    config->activation = OCTAVO_ACTIVATION_SILU;
-    config->pairing = OCTAVO_ROPE_HALF;
-    config->needs_qkv_bias = true;
-    return octavo_family_rope(gguf, config, 0, "rope.freq_base", 1000000.0f, true, error);
+static octavo_status read_windows(const octavo_config_reader *reader, octavo_model_config *config) {
+    octavo_window_rule rule = {0};
+    bool is_on;
+    octavo_status status;
+    if ((status =
+             octavo_config_flag(reader, (octavo_key){NULL, "use_sliding_window"}, false, &is_on)) ||
+        (status = octavo_config_integer(reader, (octavo_key){NULL, "max_window_layers"}, 28, 0,
+                                        1 << 20, &rule.first)))
+        return status;
+    if (is_on && (status = octavo_family_window(reader, 4096, &rule.window))) return status;
+    return octavo_family_windows(reader, config, &rule);
+}
+
+octavo_status octavo_family_qwen2(const octavo_config_reader *reader, octavo_model_config *config) {
+    const octavo_rope_source rope = {.base = {"rope.freq_base", "rope_theta"},
+                                     .fallback = octavo_config_is_hf(reader) ? 1e4 : 1e6,
+                                     .is_scaled = true};
+    octavo_status status =
+        octavo_family_activation(reader, "hidden_act", "silu", &config->activation);
+    if (status) return status;
+    config->qkv_bias = OCTAVO_BIAS_NEEDED;
+    if (octavo_config_is_hf(reader) && (status = read_windows(reader, config))) return status;
+    return octavo_family_rope(reader, config, 0, &rope);
 }

@@ -5,7 +5,6 @@
 #include "model/network.h"
 
 #include "model/block.h"
-#include "model/family.h"
 
 /* The largest quantisation block among `weights`: what a slice of their input axis may not cut. */
 static int64_t block_of(const octavo_weight *weight, int64_t unit) {
@@ -31,12 +30,12 @@ static void cut_slices(octavo_network *network) {
     network->f_slices = octavo_slices_make(config->ffw, f);
 }
 
-octavo_status octavo_network_load(octavo_network *network, const octavo_gguf *gguf,
+octavo_status octavo_network_load(octavo_network *network, const octavo_checkpoint *checkpoint,
                                   const octavo_weights_options *options, octavo_error *error) {
     *network = (octavo_network){0};
-    octavo_status status = octavo_config_load(&network->config, gguf, error);
+    octavo_status status = octavo_config_load(&network->config, checkpoint, error);
     if (status) return status;
-    status = octavo_weights_load(&network->weights, gguf, &network->config, options, error);
+    status = octavo_weights_load(&network->weights, checkpoint, &network->config, options, error);
     if (status) {
         octavo_config_deinit(&network->config);
         return status;
@@ -87,11 +86,15 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
         .attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh),
         .attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh),
         .attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh),
+        .attn_o_bias = vector_or_none(builder, "attn_o_bias_d", 'd', w->attn_o_bias, c->d),
         .q_norm = vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim),
         .k_norm = vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim),
         .ffw_gate = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df),
         .ffw_up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df),
         .ffw_down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd),
+        .ffw_gate_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_gate_bias, c->ffw),
+        .ffw_up_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_up_bias, c->ffw),
+        .ffw_down_bias = vector_or_none(builder, "ffw_bias_d", 'd', w->ffw_down_bias, c->d),
         .rope_table = rope_tables[c->layers[layer].rope],
         .pairing = c->pairing,
         .cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim),

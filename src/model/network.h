@@ -18,7 +18,7 @@ typedef struct octavo_network {
 
 /* Reads configuration and weights. On failure *network is empty. */
 OCTAVO_MUST_CHECK octavo_status octavo_network_load(octavo_network *network,
-                                                    const octavo_gguf *gguf,
+                                                    const octavo_checkpoint *checkpoint,
                                                     const octavo_weights_options *options,
                                                     octavo_error *error);
 void octavo_network_deinit(octavo_network *network);

@@ -8,13 +8,15 @@
 #define OCTAVO_MODEL_WEIGHTS_H
 
 #include "base/thread.h"
-#include "formats/gguf.h"
+#include "model/checkpoint.h"
 #include "model/config.h"
 
 typedef struct octavo_layer_weights {
     octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
     octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d], [f, d], [d, f] */
     const float *attn_q_bias, *attn_k_bias, *attn_v_bias; /* [n h], [k h], [k h], or NULL */
+    const float *attn_o_bias, *ffw_down_bias;             /* [d], or NULL */
+    const float *ffw_gate_bias, *ffw_up_bias;             /* [f], or NULL */
     const float *attn_norm, *ffw_norm;                    /* [d] */
     const float *post_attn_norm, *post_ffw_norm; /* [d] with config.has_post_norms, else NULL */
     const float *q_norm, *k_norm;                /* [h] with config.has_qk_norm, else NULL */
@@ -42,10 +44,10 @@ typedef struct octavo_weights_options {
     void *cookie;
 } octavo_weights_options;
 
-/* On failure *weights is empty. Statuses as octavo_gguf_get_tensor, and UNSUPPORTED for a tensor
+/* On failure *weights is empty. Statuses as octavo_checkpoint_get, and UNSUPPORTED for a tensor
  * type without a packed form, FORMAT for another shape than the configuration's. */
 OCTAVO_MUST_CHECK octavo_status octavo_weights_load(octavo_model_weights *weights,
-                                                    const octavo_gguf *gguf,
+                                                    const octavo_checkpoint *checkpoint,
                                                     const octavo_model_config *config,
                                                     const octavo_weights_options *options,
                                                     octavo_error *error);

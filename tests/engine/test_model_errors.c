@@ -54,7 +54,7 @@ static void test_wrong_paths(void **state) {
     FILE *file = fopen(config, "w");
     assert_non_null(file);
     fclose(file);
-    refused(open_with(folder, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error, "Hugging Face");
+    refused(open_with(folder, NULL, &error), OCTAVO_ERROR_NOT_FOUND, &error, "safetensors");
     unlink(config);
     rmdir(folder);
     refused(open_with("/dev/null", NULL, &error), OCTAVO_ERROR_IO, &error, "/dev/null");

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all families read the same way. Every number is checked here, so that the rest may multiply
+ * them without fear.
+ */
+#include "model/config.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/config_rope.h"
+#include "model/family.h"
+
+#include <math.h>
+
+static const octavo_key HEADS = {"attention.head_count", "num_attention_heads"};
+static const octavo_key KV_HEADS = {"attention.head_count_kv", "num_key_value_heads"};
+static const octavo_key HEAD_DIM = {"attention.key_length", "head_dim"};
+static const octavo_key VOCAB = {NULL, "vocab_size"};
+
+static int64_t needed_unless(int64_t fallback) {
+    return fallback ? fallback : OCTAVO_REQUIRED;
+}
+
+/* Experts under any of the names would change what every layer is. */
+static octavo_status refuse_experts(const octavo_config_reader *reader) {
+    static const octavo_key keys[] = {
+        {"expert_count", "num_local_experts"}, {NULL, "num_experts"}, {NULL, "n_routed_experts"}};
+    for (size_t i = 0; i < OCTAVO_COUNT(keys); i++) {
+        int64_t experts;
+        octavo_status status = octavo_config_integer(reader, keys[i], 0, 0, 1 << 16, &experts);
+        if (status) return status;
+        if (experts > 0)
+            return octavo_config_fail(reader, keys[i], OCTAVO_ERROR_UNSUPPORTED,
+                                      "mixture of experts is not in this version; use a dense "
+                                      "model");
+    }
+    return OCTAVO_OK;
+}
+
+static octavo_status read_heads(const octavo_config_reader *reader, octavo_model_config *config,
+                                const octavo_family_defaults *defaults) {
+    octavo_status status = octavo_config_integer(reader, HEADS, needed_unless(defaults->n_heads), 1,
+                                                 4096, &config->n_heads);
+    if (status) return status;
+    int64_t n_kv_heads = defaults->n_kv_heads ? defaults->n_kv_heads : config->n_heads;
+    status = octavo_config_integer(reader, KV_HEADS, n_kv_heads, 1, config->n_heads,
+                                   &config->n_kv_heads);
+    if (status) return status;
+    if (config->n_heads % config->n_kv_heads != 0)
+        return octavo_config_fail(reader, KV_HEADS, OCTAVO_ERROR_FORMAT,
+                                  "%lld query heads do not divide into %lld kv heads; the file is "
+                                  "damaged",
+                                  (long long)config->n_heads, (long long)config->n_kv_heads);
+    int64_t head_dim = defaults->head_dim ? defaults->head_dim : config->d / config->n_heads;
+    if (!defaults->head_dim && !octavo_config_has(reader, HEAD_DIM) &&
+        config->d % config->n_heads != 0)
+        return octavo_config_fail(reader, HEADS, OCTAVO_ERROR_FORMAT,
+                                  "%lld heads do not divide a width of %lld, and no width of a "
+                                  "head is given; the file is damaged",
+                                  (long long)config->n_heads, (long long)config->d);
+    return octavo_config_integer(reader, HEAD_DIM, head_dim, 1, 512, &config->head_dim);
+}
+
+static octavo_status read_rotated(const octavo_config_reader *reader, octavo_model_config *config) {
+    const octavo_key value_key = {"attention.value_length", NULL};
+    const octavo_key rope_key = {"rope.dimension_count", NULL};
+    const octavo_key partial_key = {NULL, "partial_rotary_factor"};
+    int64_t value_dim;
+    float partial;
+    octavo_status status;
+    if ((status = octavo_config_integer(reader, value_key, config->head_dim, 1, 512, &value_dim)) ||
+        (status = octavo_config_integer(reader, rope_key, config->head_dim, 2, config->head_dim,
+                                        &config->rope_dim)) ||
+        (status = octavo_config_positive(reader, partial_key, 1.0, &partial)))
+        return status;
+    if (value_dim != config->head_dim)
+        return octavo_config_fail(reader, value_key, OCTAVO_ERROR_UNSUPPORTED,
+                                  "keys and values of different widths are not in this version");
+    if (partial != 1.0f)
+        return octavo_config_fail(reader, partial_key, OCTAVO_ERROR_UNSUPPORTED,
+                                  "%g: heads of this architecture are rotated whole",
+                                  (double)partial);
+    if (config->rope_dim % 2 != 0)
+        return octavo_config_fail(reader, octavo_config_is_hf(reader) ? HEAD_DIM : rope_key,
+                                  OCTAVO_ERROR_UNSUPPORTED,
+                                  "an odd number of rotated dimensions cannot be paired");
+    return OCTAVO_OK;
+}
+
+/* A GGUF file has as many tokens as the embedding has rows. */
+static octavo_status read_vocab(const octavo_config_reader *reader, octavo_model_config *config,
+                                const octavo_family_defaults *defaults) {
+    enum { MOST = 1 << 24 };
+    if (octavo_config_is_hf(reader))
+        return octavo_config_integer(reader, VOCAB, needed_unless(defaults->vocab), 1, MOST,
+                                     &config->vocab);
+    octavo_checkpoint_tensor embed;
+    octavo_status status =
+        octavo_checkpoint_get(reader->checkpoint, "token_embd.weight", &embed, reader->error);
+    if (status) return status;
+    uint64_t rows = embed.n_dims >= 2 ? embed.extent[embed.n_dims - 2] : 1;
+    if (rows > MOST)
+        return octavo_fail(reader->error, OCTAVO_ERROR_UNSUPPORTED,
+                           "tensor \"%s\" (%s): more than 16 million rows", embed.name, embed.path);
+    config->vocab = (int64_t)rows;
+    return OCTAVO_OK;
+}
+
+/* GGUF files leave the output out; config.json says so, of the text model or of the whole. */
+static octavo_status read_tied(const octavo_config_reader *reader, octavo_model_config *config,
+                               const octavo_family_defaults *defaults) {
+    const octavo_key key = {NULL, "tie_word_embeddings"};
+    if (!octavo_config_is_hf(reader)) {
+        config->is_tied = octavo_checkpoint_find(reader->checkpoint, "output.weight") < 0;
+        return OCTAVO_OK;
+    }
+    octavo_config_reader whole = *reader;
+    if (!octavo_config_has(reader, key)) whole.object = reader->checkpoint->config;
+    return octavo_config_flag(&whole, key, defaults->is_tied, &config->is_tied);
+}
+
+/* Weights in codes of a tool's own would not be found under their names, which says less. */
+static octavo_status refuse_quantised(const octavo_config_reader *reader) {
+    octavo_config_reader whole = *reader, inner;
+    octavo_gguf_string method;
+    if (!octavo_config_is_hf(reader)) return OCTAVO_OK;
+    whole.object = reader->checkpoint->config;
+    octavo_status status = octavo_config_section(&whole, "quantization_config", &inner);
+    if (status || !inner.object) return status;
+    const octavo_key key = {NULL, "quant_method"};
+    status = octavo_config_text(&inner, key, "", &method);
+    if (status) return status;
+    return octavo_config_fail(&inner, key, OCTAVO_ERROR_UNSUPPORTED,
+                              "\"%.*s\" weights are not in this version; use the model in F32, F16 "
+                              "or BF16, or a GGUF file",
+                              (int)(method.size < 32 ? method.size : 32), method.data);
+}
+
+static octavo_status read_common(const octavo_config_reader *reader, octavo_model_config *config,
+                                 const octavo_family_defaults *defaults) {
+    const octavo_key layers = {"block_count", "num_hidden_layers"};
+    const octavo_key width = {"embedding_length", "hidden_size"};
+    const octavo_key ffw = {"feed_forward_length", "intermediate_size"};
+    const octavo_key context = {"context_length", "max_position_embeddings"};
+    const octavo_key eps = {"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
+    const double eps_fallback = octavo_config_is_hf(reader) ? 1e-6 : (double)NAN;
+    octavo_status status;
+    int64_t n_layers = 0;
+    if ((status = octavo_config_integer(reader, layers, OCTAVO_REQUIRED, 1, 4096, &n_layers)) ||
+        (status = octavo_config_integer(reader, width, OCTAVO_REQUIRED, 1, 1 << 20, &config->d)) ||
+        (status = octavo_config_integer(reader, ffw, OCTAVO_REQUIRED, 1, 1 << 22, &config->ffw)) ||
+        (status = octavo_config_integer(reader, context, needed_unless(defaults->context), 1,
+                                        1 << 28, &config->context)) ||
+        (status = octavo_config_positive(reader, eps, eps_fallback, &config->norm_eps)) ||
+        (status = refuse_quantised(reader)) || (status = refuse_experts(reader)) ||
+        (status = read_heads(reader, config, defaults)) ||
+        (status = read_rotated(reader, config)) ||
+        (status = read_vocab(reader, config, defaults)) ||
+        (status = read_tied(reader, config, defaults)))
+        return status;
+    if (config->norm_eps >= 1.0f)
+        return octavo_config_fail(reader, eps, OCTAVO_ERROR_FORMAT,
+                                  "not in 0 to 1; the file is damaged");
+    config->n_layers = (int)n_layers;
+    config->embed_scale = 1.0f;
+    config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
+    /* GGUF files have the biases that a model has, and no word about them. */
+    if (!octavo_config_is_hf(reader))
+        config->qkv_bias = config->attn_o_bias = config->ffw_bias = OCTAVO_BIAS_OPTIONAL;
+    config->pairing = OCTAVO_ROPE_HALF;
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_config_load(octavo_model_config *config, const octavo_checkpoint *checkpoint,
+                                 octavo_error *error) {
+    const octavo_family *family;
+    octavo_status status = octavo_family_find(checkpoint, &family, error);
+    if (status) return status;
+    const octavo_config_reader reader = {
+        .checkpoint = checkpoint,
+        .architecture = family->architecture,
+        .object = checkpoint->gguf ? NULL : octavo_family_text_config(checkpoint),
+        .section = "",
+        .error = error,
+    };
+    static const octavo_family_defaults none;
+    const octavo_family_defaults *defaults = checkpoint->gguf ? &none : &family->defaults;
+    octavo_model_config loaded = {.architecture = family->architecture, .names = family->names};
+    if ((status = read_common(&reader, &loaded, defaults))) goto cleanup;
+    loaded.layers = octavo_alloc_zero((size_t)loaded.n_layers, sizeof *loaded.layers);
+    if (!loaded.layers) {
+        status =
+            octavo_fail_memory(error, "layers", (uint64_t)loaded.n_layers * sizeof *loaded.layers);
+        goto cleanup;
+    }
+    if ((status = family->configure(&reader, &loaded))) goto cleanup;
+    if ((status = octavo_rope_fill(checkpoint, &loaded, error))) goto cleanup;
+    *config = loaded;
+    return OCTAVO_OK;
+cleanup:
+    octavo_config_deinit(&loaded);
+    return status;
+}
+
+void octavo_config_deinit(octavo_model_config *config) {
+    for (int i = 0; i < OCTAVO_MAX_ROPES; i++)
+        octavo_free(config->ropes[i].frequencies);
+    octavo_free(config->layers);
+    *config = (octavo_model_config){0};
+}

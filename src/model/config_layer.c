@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which layers slide, and what the gate computes.
+ */
+#include "model/family.h"
+
+#include <string.h>
+
+octavo_status octavo_family_window(const octavo_config_reader *reader, int64_t fallback,
+                                   int64_t *window) {
+    const octavo_key key = {"attention.sliding_window", "sliding_window"};
+    if (octavo_config_is_null(reader, key)) {
+        *window = 0;
+        return OCTAVO_OK;
+    }
+    return octavo_config_integer(reader, key, fallback, 0, 1 << 28, window);
+}
+
+static bool is_sliding(const octavo_window_rule *rule, int layer) {
+    if (layer < rule->first) return false;
+    return rule->period == 0 || ((int64_t)layer + 1) % rule->period != 0;
+}
+
+static octavo_status read_layer_type(const octavo_config_reader *reader, octavo_key key,
+                                     const octavo_window_rule *rule, const json_t *item, int layer,
+                                     octavo_layer_config *config) {
+    const char *type = json_string_value(item);
+    if (!type)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "entry %d is no text; the file is damaged", layer);
+    if (strcmp(type, "full_attention") == 0) return OCTAVO_OK;
+    if (strcmp(type, "sliding_attention") != 0)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
+                                  "\"%.32s\" is not in this version; full_attention and "
+                                  "sliding_attention are",
+                                  type);
+    if (rule->window == 0)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "layer %d slides, but the file gives no window (sliding_window); "
+                                  "it contradicts itself",
+                                  layer);
+    *config = (octavo_layer_config){.rope = rule->rope, .window = rule->window};
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_windows(const octavo_config_reader *reader, octavo_model_config *config,
+                                    const octavo_window_rule *rule) {
+    const octavo_key key = {NULL, "layer_types"};
+    if (!octavo_config_has(reader, key)) {
+        for (int i = 0; i < config->n_layers && rule->window > 0; i++)
+            if (is_sliding(rule, i))
+                config->layers[i] =
+                    (octavo_layer_config){.rope = rule->rope, .window = rule->window};
+        return OCTAVO_OK;
+    }
+    const json_t *types = json_object_get(reader->object, key.hf);
+    if (!json_is_array(types) || json_array_size(types) != (size_t)config->n_layers)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "not one entry for each of the %d layers; the file is damaged",
+                                  config->n_layers);
+    for (int i = 0; i < config->n_layers; i++) {
+        octavo_status status = read_layer_type(reader, key, rule, json_array_get(types, (size_t)i),
+                                               i, &config->layers[i]);
+        if (status) return status;
+    }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_activation(const octavo_config_reader *reader, const char *key,
+                                       const char *fallback, octavo_activation *activation) {
+    static const struct {
+        const char *name;
+        octavo_activation activation;
+    } known[] = {
+        {"silu", OCTAVO_ACTIVATION_SILU},
+        {"swish", OCTAVO_ACTIVATION_SILU},
+        {"gelu_pytorch_tanh", OCTAVO_ACTIVATION_GELU_TANH},
+        {"gelu_new", OCTAVO_ACTIVATION_GELU_TANH},
+        {"gelu_fast", OCTAVO_ACTIVATION_GELU_TANH},
+    };
+    const octavo_key name = {NULL, key};
+    octavo_gguf_string text;
+    octavo_status status = octavo_config_text(reader, name, fallback, &text);
+    if (status) return status;
+    for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
+        if (!octavo_text_is(text, known[i].name)) continue;
+        *activation = known[i].activation;
+        return OCTAVO_OK;
+    }
+    return octavo_config_fail(reader, name, OCTAVO_ERROR_UNSUPPORTED,
+                              "activation \"%.*s\" is not in this version; silu and "
+                              "gelu_pytorch_tanh are",
+                              (int)(text.size < 32 ? text.size : 32), text.data);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of names.
+ */
+#include "model/weight_name.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *gguf, *hf;
+} names[] = {
+    [OCTAVO_ROLE_EMBED] = {"token_embd.weight", "embed_tokens.weight"},
+    [OCTAVO_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight"},
+    [OCTAVO_ROLE_OUTPUT] = {"output.weight", "lm_head.weight"},
+    [OCTAVO_ROLE_ATTN_NORM] = {"attn_norm.weight", "input_layernorm.weight"},
+    [OCTAVO_ROLE_ATTN_Q] = {"attn_q.weight", "self_attn.q_proj.weight"},
+    [OCTAVO_ROLE_ATTN_K] = {"attn_k.weight", "self_attn.k_proj.weight"},
+    [OCTAVO_ROLE_ATTN_V] = {"attn_v.weight", "self_attn.v_proj.weight"},
+    [OCTAVO_ROLE_ATTN_O] = {"attn_output.weight", "self_attn.o_proj.weight"},
+    [OCTAVO_ROLE_ATTN_Q_BIAS] = {"attn_q.bias", "self_attn.q_proj.bias"},
+    [OCTAVO_ROLE_ATTN_K_BIAS] = {"attn_k.bias", "self_attn.k_proj.bias"},
+    [OCTAVO_ROLE_ATTN_V_BIAS] = {"attn_v.bias", "self_attn.v_proj.bias"},
+    [OCTAVO_ROLE_ATTN_O_BIAS] = {"attn_output.bias", "self_attn.o_proj.bias"},
+    [OCTAVO_ROLE_Q_NORM] = {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+    [OCTAVO_ROLE_K_NORM] = {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+    [OCTAVO_ROLE_POST_ATTN_NORM] = {"post_attention_norm.weight",
+                                    "post_attention_layernorm.weight"},
+    [OCTAVO_ROLE_FFW_NORM] = {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    [OCTAVO_ROLE_FFW_GATE] = {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    [OCTAVO_ROLE_FFW_UP] = {"ffn_up.weight", "mlp.up_proj.weight"},
+    [OCTAVO_ROLE_FFW_DOWN] = {"ffn_down.weight", "mlp.down_proj.weight"},
+    [OCTAVO_ROLE_FFW_GATE_BIAS] = {"ffn_gate.bias", "mlp.gate_proj.bias"},
+    [OCTAVO_ROLE_FFW_UP_BIAS] = {"ffn_up.bias", "mlp.up_proj.bias"},
+    [OCTAVO_ROLE_FFW_DOWN_BIAS] = {"ffn_down.bias", "mlp.down_proj.bias"},
+    [OCTAVO_ROLE_POST_FFW_NORM] = {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
+};
+
+static const char *hf_name(const octavo_weight_name *own, octavo_weight_role role) {
+    for (; own && own->role != OCTAVO_ROLE_NONE; own++)
+        if (own->role == role) return own->name;
+    return names[role].hf;
+}
+
+const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
+                                    const octavo_weight_name *own, octavo_weight_role role,
+                                    int layer, char *name) {
+    const bool is_layers = role >= OCTAVO_ROLE_ATTN_NORM;
+    const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
+    if (checkpoint->gguf && is_layers)
+        snprintf(name, size, "blk.%d.%s", layer, names[role].gguf);
+    else if (checkpoint->gguf)
+        snprintf(name, size, "%s", names[role].gguf);
+    else if (is_layers)
+        snprintf(name, size, "%slayers.%d.%s", checkpoint->body_prefix, layer, hf_name(own, role));
+    else
+        snprintf(name, size, "%s%s",
+                 role == OCTAVO_ROLE_OUTPUT ? checkpoint->head_prefix : checkpoint->body_prefix,
+                 hf_name(own, role));
+    return name;
+}

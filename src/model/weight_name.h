@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tensors of a model are called in GGUF files and in Hugging Face folders: one row for
+ * each role, and what a family calls otherwise.
+ */
+#ifndef OCTAVO_MODEL_WEIGHT_NAME_H
+#define OCTAVO_MODEL_WEIGHT_NAME_H
+
+#include "model/checkpoint.h"
+
+typedef enum octavo_weight_role {
+    OCTAVO_ROLE_NONE, /* ends a list */
+    OCTAVO_ROLE_EMBED,
+    OCTAVO_ROLE_OUTPUT_NORM,
+    OCTAVO_ROLE_OUTPUT,
+    /* from here on one in each layer */
+    OCTAVO_ROLE_ATTN_NORM,
+    OCTAVO_ROLE_ATTN_Q,
+    OCTAVO_ROLE_ATTN_K,
+    OCTAVO_ROLE_ATTN_V,
+    OCTAVO_ROLE_ATTN_O,
+    OCTAVO_ROLE_ATTN_Q_BIAS,
+    OCTAVO_ROLE_ATTN_K_BIAS,
+    OCTAVO_ROLE_ATTN_V_BIAS,
+    OCTAVO_ROLE_ATTN_O_BIAS,
+    OCTAVO_ROLE_Q_NORM,
+    OCTAVO_ROLE_K_NORM,
+    OCTAVO_ROLE_POST_ATTN_NORM,
+    OCTAVO_ROLE_FFW_NORM,
+    OCTAVO_ROLE_FFW_GATE,
+    OCTAVO_ROLE_FFW_UP,
+    OCTAVO_ROLE_FFW_DOWN,
+    OCTAVO_ROLE_FFW_GATE_BIAS,
+    OCTAVO_ROLE_FFW_UP_BIAS,
+    OCTAVO_ROLE_FFW_DOWN_BIAS,
+    OCTAVO_ROLE_POST_FFW_NORM,
+} octavo_weight_role;
+
+/* A family's own name of a role in Hugging Face folders, without what stands before it. */
+typedef struct octavo_weight_name {
+    octavo_weight_role role;
+    const char *name;
+} octavo_weight_name;
+
+enum { OCTAVO_WEIGHT_NAME_SIZE = 96 };
+
+/* The whole name of a role's tensor, in name [OCTAVO_WEIGHT_NAME_SIZE], which is returned. `layer`
+ * counts for roles of layers only; `own` ends with OCTAVO_ROLE_NONE and may be NULL. */
+const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
+                                    const octavo_weight_name *own, octavo_weight_role role,
+                                    int layer, char *name);
+
+#endif

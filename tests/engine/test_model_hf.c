@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hugging Face folders as models: goldens, the many ways in which one thing is written, the same
+ * bits whatever the chunk and the threads, and what else a folder has.
+ */
+#include "hf_golden.h"
+#include "hf_maker.h"
+
+#include "octavo/inspect.h"
+#include "octavo/template.h"
+
+enum { N_IDS = 150, MAX_VOCABULARY = 300 };
+
+static void test_golden(void **state) {
+    (void)state;
+    hf_check_folder(TEST_DATA "/models/llama_tied");
+    hf_check_folder(TEST_DATA "/models/gemma3");
+}
+
+typedef struct setting {
+    int threads, chunk, page_size;
+} setting;
+
+/* All logits [N_IDS, vocabulary] of a prompt; returns the vocabulary. */
+static int32_t run(const char *path, setting s, octavo_precision precision, float *logits) {
+    octavo_model_options options;
+    octavo_model *model = NULL;
+    octavo_sequence *sequence = NULL;
+    octavo_error error;
+    int32_t ids[N_IDS];
+    octavo_model_options_init(&options);
+    options.precision = precision;
+    options.threads = s.threads;
+    options.chunk = s.chunk;
+    options.page_size = s.page_size;
+    hf_must(octavo_model_open(path, &options, &model, &error), &error);
+    const int32_t vocabulary = octavo_model_describe(model).vocabulary;
+    assert_in_range(vocabulary, 1, MAX_VOCABULARY);
+    for (int i = 0; i < N_IDS; i++)
+        ids[i] = (i * 37 + 11) % vocabulary;
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    hf_must(octavo_sequence_feed(sequence, ids, N_IDS, OCTAVO_LOGITS_ALL, logits, NULL, &error),
+            &error);
+    octavo_sequence_destroy(&sequence);
+    octavo_model_close(&model);
+    return vocabulary;
+}
+
+static const setting plain = {.threads = 1, .chunk = 512, .page_size = 16};
+
+static void test_same_bits(void **state) {
+    static const char *const names[] = {"llama_tied", "gemma3"};
+    static const setting settings[] = {{1, 1, 16}, {1, 7, 16}, {2, 64, 8}, {3, 7, 5}};
+    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
+    char path[256];
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        snprintf(path, sizeof path, TEST_DATA "/models/%s", names[m]);
+        for (int exact = 0; exact < 2; exact++) {
+            const octavo_precision precision =
+                exact ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
+            const int32_t vocabulary = run(path, plain, precision, want);
+            for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+                run(path, settings[i], precision, got);
+                assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
+            }
+        }
+    }
+}
+
+/* ---- ways of writing ---- */
+
+typedef struct edit {
+    const char *key, *json; /* "": left out */
+} edit;
+
+typedef struct variant {
+    const char *from;
+    edit edits[8];
+    bool is_other; /* the model must come out as another: the keys are not just accepted */
+} variant;
+
+#define GLOBAL_ROPE "\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": 1000000.0"
+
+static const variant variants[] = {
+    {"llama_tied", {{"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}"}}, false},
+    {"llama_tied",
+     {{"rope_scaling", "{\"rope_type\": \"linear\", \"type\": \"linear\", \"factor\": 2.0}"}},
+     false},
+    {"llama_tied",
+     {{"rope_scaling", ""},
+      {"rope_theta", ""},
+      {"rope_parameters", "{\"rope_type\": \"linear\", \"factor\": 2.0, \"rope_theta\": 10000.0}"}},
+     false},
+    {"llama_tied",
+     {{"rope_theta", ""}, {"hidden_act", "\"swish\""}, {"rms_norm_eps", ""}, {"head_dim", "16"}},
+     false},
+    {"llama_tied", {{"rope_scaling", "null"}}, true},
+    {"llama_tied", {{"rope_scaling", ""}, {"rope_parameters", "{\"rope_theta\": 10000.0}"}}, true},
+    {"llama_tied",
+     {{"rope_scaling", "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, "
+                       "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 64}"}},
+     true},
+    {"llama_tied", {{"model_type", "\"mistral\""}, {"sliding_window", "24"}}, true},
+    {"gemma3",
+     {{"rope_theta", ""},
+      {"rope_local_base_freq", ""},
+      {"rope_scaling", ""},
+      {"rope_parameters", "{\"full_attention\": {" GLOBAL_ROPE "}, \"sliding_attention\": "
+                          "{\"rope_type\": \"default\", \"rope_theta\": 10000.0}}"}},
+     false},
+    {"gemma3",
+     {{"rope_theta", ""}, {"rope_scaling", ""}, {"rope_parameters", "{" GLOBAL_ROPE "}"}},
+     false},
+    {"gemma3",
+     {{"rope_theta", ""},
+      {"rope_local_base_freq", ""},
+      {"tie_word_embeddings", ""},
+      {"sliding_window_pattern", ""},
+      {"hidden_activation", ""},
+      {"max_position_embeddings", ""}},
+     false},
+    {"gemma3",
+     {{"sliding_window_pattern", "3"},
+      {"layer_types", "[\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
+                      "\"sliding_attention\", \"sliding_attention\", \"full_attention\"]"}},
+     false},
+    {"gemma3", {{"sliding_window_pattern", "3"}}, true},
+    {"gemma3", {{"query_pre_attn_scalar", ""}}, true},
+    {"gemma3", {{"sliding_window", "null"}}, true},
+};
+
+static void test_variants(void **state) {
+    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
+    char path[256];
+    (void)state;
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        hf_maker maker;
+        hf_maker_start(&maker, variants[v].from);
+        for (const edit *e = variants[v].edits; e->key; e++)
+            hf_maker_set(&maker, e->key, e->json);
+        hf_maker_write(&maker);
+        snprintf(path, sizeof path, TEST_DATA "/models/%s", variants[v].from);
+        const int32_t vocabulary = run(path, plain, OCTAVO_PRECISION_EXACT, want);
+        run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+        const size_t bytes = sizeof *want * N_IDS * (size_t)vocabulary;
+        if ((memcmp(got, want, bytes) != 0) != variants[v].is_other)
+            fail_msg("variant %zu: logits %s", v, variants[v].is_other ? "equal" : "differ");
+        hf_maker_end(&maker);
+    }
+}
+
+/* The text model inside a multimodal one: its part of config.json, its tensors among others. */
+static void test_nested(void **state) {
+    static const char *const prefixes[][2] = {
+        {"language_model.model.", "language_model."}, {"model.language_model.", ""}, {"", ""}};
+    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
+    (void)state;
+    const int32_t vocabulary = run(TEST_DATA "/models/gemma3", plain, OCTAVO_PRECISION_EXACT, want);
+    for (size_t p = 0; p < 3; p++) {
+        hf_maker maker;
+        hf_maker_start(&maker, "gemma3");
+        json_t *text = maker.config, *names = json_deep_copy(maker.header), *entry;
+        const char *name;
+        char moved[200];
+        json_object_foreach(names, name, entry) {
+            if (strncmp(name, "model.", 6) != 0) continue;
+            snprintf(moved, sizeof moved, "%s%s", prefixes[p][0], name + 6);
+            hf_maker_rename(&maker, name, moved);
+        }
+        json_decref(names);
+        (void)json_object_del(text, "tie_word_embeddings");
+        maker.config =
+            json_pack("{s:s, s:b, s:o, s:{s:i}}", "model_type", "gemma3", "tie_word_embeddings", 1,
+                      "text_config", text, "vision_config", "hidden_size", 7);
+        hf_maker_write(&maker);
+        run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+        assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
+        hf_maker_end(&maker);
+    }
+}
+
+/* Two files of the same tensors, and an index that takes every other from either. */
+static void test_sharded(void **state) {
+    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
+    hf_maker maker;
+    const char *name;
+    json_t *entry;
+    int i = 0;
+    (void)state;
+    hf_maker_start(&maker, "gemma3");
+    json_t *map = json_object();
+    json_object_foreach(maker.header, name, entry) {
+        if (strcmp(name, "__metadata__") != 0)
+            (void)json_object_set_new(map, name,
+                                      json_string(i++ % 2 ? "a.safetensors" : "b.safetensors"));
+    }
+    json_t *index = json_pack("{s:o}", "weight_map", map);
+    hf_maker_put_json(&maker, "config.json", maker.config);
+    hf_maker_put_json(&maker, "model.safetensors.index.json", index);
+    hf_maker_put_weights(&maker, "a.safetensors");
+    hf_maker_put_weights(&maker, "b.safetensors");
+    const int32_t vocabulary = run(TEST_DATA "/models/gemma3", plain, OCTAVO_PRECISION_EXACT, want);
+    run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+    assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
+    json_decref(index);
+    hf_maker_end(&maker);
+}
+
+/* Biases that config.json does not speak of are not the model's. */
+static void test_biases(void **state) {
+    static float with[N_IDS * MAX_VOCABULARY], without[N_IDS * MAX_VOCABULARY];
+    static const char *const keys[] = {"attention_bias", "mlp_bias"};
+    (void)state;
+    const int32_t vocabulary =
+        run(TEST_DATA "/models/llama_tied", plain, OCTAVO_PRECISION_EXACT, with);
+    for (size_t i = 0; i < 2; i++) {
+        hf_maker maker;
+        hf_maker_start(&maker, "llama_tied");
+        hf_maker_set(&maker, keys[i], "false");
+        hf_maker_write(&maker);
+        run(maker.path, plain, OCTAVO_PRECISION_EXACT, without);
+        assert_memory_not_equal(with, without, sizeof *with * N_IDS * (size_t)vocabulary);
+        hf_maker_end(&maker);
+    }
+}
+
+/* ---- what else a folder has ---- */
+
+static void check_template(const hf_maker *maker, const char *want) {
+    char *text = NULL;
+    octavo_error error;
+    octavo_model *model = NULL;
+    hf_must(octavo_chat_template_open(maker->path, &text, &error), &error);
+    hf_must(octavo_model_open(maker->path, NULL, &model, &error), &error);
+    if (want) {
+        assert_string_equal(text, want);
+        assert_string_equal(octavo_model_chat_template(model), want);
+    } else {
+        assert_null(text);
+        assert_null(octavo_model_chat_template(model));
+    }
+    octavo_text_free(text);
+    octavo_model_close(&model);
+}
+
+static void test_chat_template(void **state) {
+    hf_maker maker;
+    char *text = NULL;
+    octavo_error error;
+    (void)state;
+    hf_maker_start(&maker, "llama_tied");
+    hf_maker_write(&maker);
+    check_template(&maker, NULL);
+    hf_maker_put_text(&maker, "tokenizer_config.json", "{\"chat_template\": null}");
+    check_template(&maker, NULL);
+    hf_maker_put_text(&maker, "tokenizer_config.json", "{\"chat_template\": \"{{ one }}\"}");
+    check_template(&maker, "{{ one }}");
+    hf_maker_put_text(&maker, "tokenizer_config.json",
+                      "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"no\"}, "
+                      "{\"name\": \"default\", \"template\": \"{{ two }}\"}]}");
+    check_template(&maker, "{{ two }}");
+    hf_maker_put_text(&maker, "chat_template.jinja", "{{ three }}\n");
+    check_template(&maker, "{{ three }}\n");
+    hf_maker_put_text(&maker, "chat_template.jinja", "");
+    check_template(&maker, "");
+    hf_maker_end(&maker);
+
+    hf_maker_start(&maker, "llama_tied");
+    hf_maker_write(&maker);
+    hf_maker_put_text(&maker, "tokenizer_config.json", "{\"chat_template\": 7}");
+    assert_int_equal(octavo_chat_template_open(maker.path, &text, &error), OCTAVO_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "chat_template"));
+    assert_non_null(strstr(error.message, "tokenizer_config.json"));
+    hf_maker_end(&maker);
+}
+
+static void count_lines(void *cookie, octavo_log_level level, const char *line) {
+    if (level == OCTAVO_LOG_WARN && strstr(line, "ids only")) ++*(int *)cookie;
+}
+
+/* A tokenizer that cannot be read does not keep the model from running on ids. */
+static void test_no_tokenizer(void **state) {
+    octavo_model_options options;
+    octavo_model *model = NULL;
+    octavo_error error;
+    hf_maker maker;
+    int n_warnings = 0;
+    (void)state;
+    octavo_model_options_init(&options);
+    options.log = (octavo_log){OCTAVO_LOG_WARN, count_lines, &n_warnings};
+    hf_maker_start(&maker, "llama_tied");
+    hf_maker_write(&maker);
+    hf_must(octavo_model_open(maker.path, &options, &model, &error), &error);
+    assert_null(octavo_model_tokenizer(model));
+    octavo_model_close(&model);
+    assert_int_equal(n_warnings, 0);
+    hf_maker_put_text(&maker, "tokenizer.json", "{\"model\": {\"type\": \"NoSuchKind\"}}");
+    hf_must(octavo_model_open(maker.path, &options, &model, &error), &error);
+    assert_null(octavo_model_tokenizer(model));
+    octavo_model_close(&model);
+    assert_int_equal(n_warnings, 1);
+    hf_maker_end(&maker);
+}
+
+static void test_inspect(void **state) {
+    octavo_inspect_options options;
+    octavo_error error;
+    char *text = NULL;
+    (void)state;
+    octavo_inspect_options_init(&options);
+    options.with_program = true;
+    hf_must(octavo_inspect(TEST_DATA "/models/llama_tied", &options, &text, &error), &error);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(json_object_get(json, "format")), "safetensors");
+    assert_string_equal(json_string_value(json_object_get(json, "architecture")), "llama");
+    assert_true(json_is_null(json_object_get(json, "tokenizer")));
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(json, "metadata"), "hidden_size")), 48);
+    const json_t *types = json_object_get(json_object_get(json, "types"), "BF16");
+    assert_int_equal(json_integer_value(json_object_get(types, "tensors")),
+                     (json_int_t)json_array_size(json_object_get(json, "tensors")));
+    assert_true(json_array_size(json_object_get(json_object_get(json, "program"), "ops")) > 30);
+    json_decref(json);
+    octavo_text_free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_variants),      cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_sharded),       cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_chat_template), cmocka_unit_test(test_no_tokenizer),
+        cmocka_unit_test(test_inspect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hugging Face folders that contradict themselves, lack something or want what this version does
+ * not have: a status and a message that names the file and the key or tensor.
+ */
+#include "../unit.h"
+#include "hf_maker.h"
+
+#include "octavo/model.h"
+
+static octavo_status open_path(const char *path, octavo_error *error) {
+    octavo_model *model = NULL;
+    octavo_status status = octavo_model_open(path, NULL, &model, error);
+    assert_true((status == OCTAVO_OK) == (model != NULL));
+    octavo_model_close(&model);
+    return status;
+}
+
+static void refused(octavo_status got, octavo_status want, const octavo_error *error,
+                    const char *culprit, const char *file) {
+    if (got != want || !strstr(error->message, culprit) || !strstr(error->message, file))
+        fail_msg("status %s, message \"%s\"; wanted %s, \"%s\" and \"%s\"", octavo_status_name(got),
+                 error->message, octavo_status_name(want), culprit, file);
+    assert_int_equal(error->status, want);
+    assert_null(strchr(error->message, '\n'));
+}
+
+typedef struct bad_config {
+    const char *from, *key, *json; /* "": left out */
+    octavo_status status;
+    const char *culprit;
+} bad_config;
+
+#define LLAMA3(factors)                                                                            \
+    "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"original_max_position_embeddings\": "          \
+    "64" factors "}"
+
+static const bad_config bad_configs[] = {
+    {"llama_tied", "model_type", "", OCTAVO_ERROR_NOT_FOUND, "model_type"},
+    {"llama_tied", "model_type", "7", OCTAVO_ERROR_FORMAT, "model_type"},
+    {"llama_tied", "model_type", "\"nosuchmodel\"", OCTAVO_ERROR_UNSUPPORTED, "nosuchmodel"},
+    {"llama_tied", "hidden_size", "", OCTAVO_ERROR_NOT_FOUND, "\"hidden_size\""},
+    {"llama_tied", "hidden_size", "null", OCTAVO_ERROR_NOT_FOUND, "\"hidden_size\""},
+    {"llama_tied", "hidden_size", "48.5", OCTAVO_ERROR_FORMAT, "\"hidden_size\""},
+    {"llama_tied", "hidden_size", "-48", OCTAVO_ERROR_FORMAT, "\"hidden_size\""},
+    {"llama_tied", "intermediate_size", "", OCTAVO_ERROR_NOT_FOUND, "\"intermediate_size\""},
+    {"llama_tied", "num_hidden_layers", "", OCTAVO_ERROR_NOT_FOUND, "\"num_hidden_layers\""},
+    {"llama_tied", "num_hidden_layers", "9000000000000000000", OCTAVO_ERROR_FORMAT,
+     "\"num_hidden_layers\""},
+    {"llama_tied", "num_attention_heads", "", OCTAVO_ERROR_NOT_FOUND, "\"num_attention_heads\""},
+    {"llama_tied", "num_attention_heads", "0", OCTAVO_ERROR_FORMAT, "\"num_attention_heads\""},
+    {"llama_tied", "num_key_value_heads", "3", OCTAVO_ERROR_FORMAT, "\"num_key_value_heads\""},
+    {"llama_tied", "num_key_value_heads", "8", OCTAVO_ERROR_FORMAT, "\"num_key_value_heads\""},
+    {"llama_tied", "vocab_size", "", OCTAVO_ERROR_NOT_FOUND, "\"vocab_size\""},
+    {"llama_tied", "head_dim", "17", OCTAVO_ERROR_UNSUPPORTED, "\"head_dim\""},
+    {"llama_tied", "max_position_embeddings", "", OCTAVO_ERROR_NOT_FOUND,
+     "\"max_position_embeddings\""},
+    {"llama_tied", "rms_norm_eps", "\"small\"", OCTAVO_ERROR_FORMAT, "\"rms_norm_eps\""},
+    {"llama_tied", "rms_norm_eps", "2", OCTAVO_ERROR_FORMAT, "\"rms_norm_eps\""},
+    {"llama_tied", "hidden_act", "\"relu\"", OCTAVO_ERROR_UNSUPPORTED, "\"hidden_act\""},
+    {"llama_tied", "tie_word_embeddings", "1", OCTAVO_ERROR_FORMAT, "\"tie_word_embeddings\""},
+    {"llama_tied", "attention_bias", "\"yes\"", OCTAVO_ERROR_FORMAT, "\"attention_bias\""},
+    {"llama_tied", "num_experts", "8", OCTAVO_ERROR_UNSUPPORTED, "\"num_experts\""},
+    {"llama_tied", "partial_rotary_factor", "0.5", OCTAVO_ERROR_UNSUPPORTED,
+     "\"partial_rotary_factor\""},
+    {"llama_tied", "quantization_config", "{\"quant_method\": \"gptq\"}", OCTAVO_ERROR_UNSUPPORTED,
+     "gptq"},
+    {"llama_tied", "rope_theta", "0", OCTAVO_ERROR_FORMAT, "\"rope_theta\""},
+    {"llama_tied", "rope_theta", "1e300", OCTAVO_ERROR_FORMAT, "\"rope_theta\""},
+    {"llama_tied", "rope_scaling", "[]", OCTAVO_ERROR_FORMAT, "\"rope_scaling\""},
+    {"llama_tied", "rope_scaling", "{\"type\": \"spiral\", \"factor\": 2.0}",
+     OCTAVO_ERROR_UNSUPPORTED, "spiral"},
+    {"llama_tied", "rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 2.0}",
+     OCTAVO_ERROR_UNSUPPORTED, "\"rope_scaling.rope_type\""},
+    {"llama_tied", "rope_scaling", "{\"rope_type\": \"linear\"}", OCTAVO_ERROR_NOT_FOUND,
+     "\"rope_scaling.factor\""},
+    {"llama_tied", "rope_scaling", "{\"factor\": 2.0}", OCTAVO_ERROR_NOT_FOUND,
+     "\"rope_scaling.rope_type\""},
+    {"llama_tied", "rope_scaling",
+     "{\"rope_type\": \"linear\", \"type\": \"llama3\", \"factor\": 2.0}", OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.rope_type\""},
+    {"llama_tied", "rope_scaling", LLAMA3(", \"low_freq_factor\": 1.0"), OCTAVO_ERROR_NOT_FOUND,
+     "\"rope_scaling.high_freq_factor\""},
+    {"llama_tied", "rope_scaling", LLAMA3(", \"low_freq_factor\": 4, \"high_freq_factor\": 1"),
+     OCTAVO_ERROR_FORMAT, "\"rope_scaling.high_freq_factor\""},
+    {"llama_tied", "rope_parameters", "{\"rope_type\": \"default\"}", OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling\""},
+    {"gemma3", "rope_theta", "", OCTAVO_OK, ""},
+    {"gemma3", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": 5.0}",
+     OCTAVO_ERROR_FORMAT, "\"rope_theta\""},
+    {"gemma3", "layer_types", "[\"full_attention\"]", OCTAVO_ERROR_FORMAT, "\"layer_types\""},
+    {"gemma3", "layer_types", "[1, 2, 3, 4, 5, 6]", OCTAVO_ERROR_FORMAT, "\"layer_types\""},
+    {"gemma3", "layer_types",
+     "[\"full_attention\", \"chunked\", \"full_attention\", \"full_attention\", "
+     "\"full_attention\", \"full_attention\"]",
+     OCTAVO_ERROR_UNSUPPORTED, "chunked"},
+    {"gemma3", "final_logit_softcapping", "30.0", OCTAVO_ERROR_UNSUPPORTED,
+     "\"final_logit_softcapping\""},
+    {"gemma3", "use_bidirectional_attention", "true", OCTAVO_ERROR_UNSUPPORTED,
+     "\"use_bidirectional_attention\""},
+    {"gemma3", "query_pre_attn_scalar", "-1", OCTAVO_ERROR_FORMAT, "\"query_pre_attn_scalar\""},
+};
+
+static void test_configs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof bad_configs / sizeof *bad_configs; i++) {
+        const bad_config *bad = &bad_configs[i];
+        hf_maker maker;
+        octavo_error error;
+        hf_maker_start(&maker, bad->from);
+        hf_maker_set(&maker, bad->key, bad->json);
+        hf_maker_write(&maker);
+        octavo_status status = open_path(maker.path, &error);
+        if (bad->status == OCTAVO_OK)
+            assert_int_equal(status, OCTAVO_OK);
+        else
+            refused(status, bad->status, &error, bad->culprit, "config.json");
+        hf_maker_end(&maker);
+    }
+}
+
+static void test_contradicting_layers(void **state) {
+    hf_maker maker;
+    octavo_error error;
+    (void)state;
+    hf_maker_start(&maker, "gemma3");
+    hf_maker_set(&maker, "sliding_window", "null");
+    hf_maker_set(&maker, "layer_types",
+                 "[\"sliding_attention\", \"full_attention\", \"full_attention\", "
+                 "\"full_attention\", \"full_attention\", \"full_attention\"]");
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, "\"layer_types\"",
+            "config.json");
+    hf_maker_end(&maker);
+    hf_maker_start(&maker, "llama_tied");
+    hf_maker_set(&maker, "head_dim", "");
+    hf_maker_set(&maker, "num_attention_heads", "5");
+    hf_maker_set(&maker, "num_key_value_heads", "");
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, "\"num_attention_heads\"",
+            "config.json");
+    hf_maker_end(&maker);
+}
+
+/* ---- config.json against the weights ---- */
+
+static void test_shapes(void **state) {
+    static const bad_config cases[] = {
+        {"llama_tied", "hidden_size", "64", OCTAVO_ERROR_FORMAT, "\"model.embed_tokens.weight\""},
+        {"llama_tied", "vocab_size", "299", OCTAVO_ERROR_FORMAT, "\"model.embed_tokens.weight\""},
+        {"llama_tied", "head_dim", "", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.self_attn.q_proj.weight\""},
+        {"llama_tied", "num_key_value_heads", "", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.self_attn.k_proj.weight\""},
+        {"llama_tied", "intermediate_size", "97", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.mlp.gate_proj.weight\""},
+        {"llama_tied", "num_hidden_layers", "4", OCTAVO_ERROR_NOT_FOUND,
+         "\"model.layers.3.self_attn.q_proj.weight\""},
+        {"llama_tied", "tie_word_embeddings", "false", OCTAVO_ERROR_NOT_FOUND,
+         "\"lm_head.weight\""},
+        {"gemma3", "attention_bias", "true", OCTAVO_ERROR_NOT_FOUND,
+         "\"model.layers.0.self_attn.q_proj.bias\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hf_maker maker;
+        octavo_error error;
+        hf_maker_start(&maker, cases[i].from);
+        hf_maker_set(&maker, cases[i].key, cases[i].json);
+        hf_maker_write(&maker);
+        refused(open_path(maker.path, &error), cases[i].status, &error, cases[i].culprit,
+                "model.safetensors");
+        hf_maker_end(&maker);
+    }
+}
+
+/* Every tensor in turn is away, has its axes swapped or a type that cannot be run. */
+static void check_tensor(const char *from, const char *name) {
+    hf_maker maker;
+    octavo_error error;
+    hf_maker_start(&maker, from);
+    hf_maker_rename(&maker, name, "elsewhere");
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_NOT_FOUND, &error, name,
+            "model.safetensors");
+    hf_maker_rename(&maker, "elsewhere", name);
+
+    json_t *entry = json_object_get(maker.header, name);
+    json_t *shape = json_object_get(entry, "shape");
+    (void)json_array_append_new(shape, json_integer(1));
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, name, "model.safetensors");
+    (void)json_array_remove(shape, json_array_size(shape) - 1);
+
+    (void)json_object_set_new(entry, "dtype", json_string("I16"));
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_UNSUPPORTED, &error, name,
+            "model.safetensors");
+    hf_maker_end(&maker);
+}
+
+static void test_tensors(void **state) {
+    static const char *const names[] = {"llama_tied", "gemma3"};
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        hf_maker maker;
+        const char *name;
+        json_t *entry;
+        size_t n = 0;
+        hf_maker_start(&maker, names[m]);
+        json_object_foreach(maker.header, name, entry) {
+            /* the first layer and what is in none */
+            if (strcmp(name, "__metadata__") == 0 ||
+                (strstr(name, ".layers.") && !strstr(name, ".layers.0.")))
+                continue;
+            check_tensor(names[m], name);
+            n++;
+        }
+        assert_true(n >= 13);
+        hf_maker_end(&maker);
+    }
+}
+
+/* ---- the folder ---- */
+
+static void test_folders(void **state) {
+    hf_maker maker;
+    octavo_error error;
+    (void)state;
+    hf_maker_start(&maker, "gemma3");
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_NOT_FOUND, &error, "config.json",
+            maker.path);
+    hf_maker_put_json(&maker, "config.json", maker.config);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_NOT_FOUND, &error, "safetensors",
+            maker.path);
+    hf_maker_put_weights(&maker, "model.safetensors");
+    assert_int_equal(open_path(maker.path, &error), OCTAVO_OK);
+    hf_maker_put_text(&maker, "config.json", "{\"model_type\": ");
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, "config.json", "line");
+    hf_maker_put_json(&maker, "config.json", maker.config);
+    hf_maker_put_text(&maker, "model.safetensors", "");
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, "model.safetensors", "");
+    hf_maker_end(&maker);
+
+    hf_maker_start(&maker, "gemma3");
+    hf_maker_put_json(&maker, "config.json", maker.config);
+    hf_maker_put_text(&maker, "model.safetensors.index.json",
+                      "{\"weight_map\": {\"model.norm.weight\": \"a.safetensors\"}}");
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_NOT_FOUND, &error, "a.safetensors",
+            maker.path);
+    hf_maker_end(&maker);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_configs), cmocka_unit_test(test_contradicting_layers),
+        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_folders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
