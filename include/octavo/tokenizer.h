@@ -40,14 +40,15 @@ enum {
     OCTAVO_DECODE_CONTINUE = 1 << 1,
 };
 
-/* Reads the tokenizer of a model file (GGUF), and nothing else of that file.
- *   path       the file
+/* Reads the tokenizer of a model, and nothing else of it.
+ *   path       a GGUF file, or a Hugging Face folder: of that tokenizer.json and, where there is
+ *              one, tokenizer_config.json
  *   tokenizer  receives the handle; the caller destroys it. Untouched on failure
  *
- * Statuses: NOT_FOUND (no such file, or no tokenizer in it), IO (unreadable, a folder), FORMAT
- * (not a GGUF file, or its vocabulary is malformed), UNSUPPORTED (a kind of tokenizer or
- * pre-tokenizer that this build does not know; the message lists those it knows), INVALID (a
- * NULL; a part of a split file other than the first), MEMORY. Any thread. */
+ * Statuses: NOT_FOUND (no such file, or no tokenizer in it), IO (unreadable), FORMAT (not a GGUF
+ * file, no JSON, or its vocabulary is malformed), UNSUPPORTED (a kind of tokenizer or a step that
+ * this build does not know; the message lists those it knows), INVALID (a NULL; a part of a split
+ * file other than the first), MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_open(const char *path,
                                                                  octavo_tokenizer **tokenizer,
                                                                  octavo_error *error);

@@ -6,37 +6,12 @@
  * not found, and a byte without a token is left out of the ids.
  */
 #include "base/error.h"
+#include "text/bpe_alphabet.h"
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
 #include <string.h>
-
-enum { ALPHABET = 324 }; /* the spelling uses code points under this */
-
-/* table[point] is the byte that it spells, or -1. Printable Latin-1 spells itself; the other bytes
- * follow in order from U+0100 on. */
-static void alphabet_init(int16_t table[ALPHABET]) {
-    int16_t other = 256;
-    memset(table, 0xff, ALPHABET * sizeof(table[0]));
-    for (int16_t byte = 0; byte < 256; byte++) {
-        bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
-        table[printable ? byte : other++] = byte;
-    }
-}
-
-/* Undoes the spelling into `out`, which has room for text.length bytes. False where a character is
- * not of the alphabet. */
-static bool unspell(const int16_t table[ALPHABET], octavo_text text, char *out, size_t *length) {
-    size_t n = 0;
-    for (size_t at = 0, size; at < text.length; at += size) {
-        uint32_t point = octavo_utf8_read(text.data + at, &size);
-        if (point >= ALPHABET || table[point] < 0) return false;
-        out[n++] = (char)table[point];
-    }
-    *length = n;
-    return true;
-}
 
 static bool is_added(const octavo_vocab *vocab, size_t i) {
     return vocab->types != NULL &&
@@ -47,8 +22,8 @@ static bool is_added(const octavo_vocab *vocab, size_t i) {
  */
 static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
                                  octavo_error *error) {
-    int16_t table[ALPHABET];
-    alphabet_init(table);
+    int16_t table[OCTAVO_ALPHABET];
+    octavo_alphabet_init(table);
     size_t bytes = 0;
     for (size_t i = 0; i < vocab->n_tokens; i++)
         bytes += vocab->tokens[i].length;
@@ -60,7 +35,8 @@ static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     for (size_t i = 0; i < vocab->n_tokens; i++) {
         octavo_text text = vocab->tokens[i];
         size_t length = text.length;
-        if (!is_added(vocab, i) && unspell(table, text, t->keys.bytes + end, &length))
+        if (!is_added(vocab, i) &&
+            octavo_alphabet_unspell(table, text, t->keys.bytes + end, &length))
             t->flags[i] |= OCTAVO_TOKEN_MERGES;
         else if (length != 0)
             memcpy(t->keys.bytes + end, text.data, length);
@@ -74,27 +50,6 @@ static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     for (size_t i = 0; i < vocab->n_tokens; i++)
         if ((t->flags[i] & OCTAVO_TOKEN_MERGES) != 0) octavo_token_index_add(&t->index, (int32_t)i);
     return OCTAVO_OK;
-}
-
-static uint32_t pair_hash(int32_t left, int32_t right) {
-    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    key = (key ^ key >> 29) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(key >> 32);
-}
-
-/* The place of a pair, or the free place where it would go. */
-static octavo_bpe_pair *find_pair(const octavo_tokenizer *t, int32_t left, int32_t right) {
-    uint32_t at = pair_hash(left, right) & t->pair_mask;
-    while (t->pairs[at].left >= 0 && (t->pairs[at].left != left || t->pairs[at].right != right))
-        at = (at + 1) & t->pair_mask;
-    return &t->pairs[at];
-}
-
-static uint32_t pair_rank(const void *table, int32_t left, int32_t right, const char *text,
-                          uint32_t begin, uint32_t end) {
-    (void)text, (void)begin, (void)end;
-    const octavo_bpe_pair *pair = find_pair(table, left, right);
-    return pair->left < 0 ? OCTAVO_BPE_NONE : pair->rank;
 }
 
 static octavo_status fail_merge(const octavo_vocab *vocab, size_t i, const char *why,
@@ -119,7 +74,7 @@ static int32_t find_result(const octavo_tokenizer *t, size_t i, const char *text
 }
 
 /* Enters one merge. `scratch` has room for the text of any. */
-static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[ALPHABET],
+static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[OCTAVO_ALPHABET],
                                const octavo_vocab *vocab, size_t i, char *scratch,
                                octavo_error *error) {
     octavo_text merge = vocab->merges[i];
@@ -128,8 +83,8 @@ static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[ALPHABET
     octavo_text left = {merge.data, (size_t)(space - merge.data)};
     octavo_text right = {space + 1, merge.length - left.length - 1};
     size_t left_length, right_length;
-    if (!unspell(table, left, scratch, &left_length) ||
-        !unspell(table, right, scratch + left_length, &right_length))
+    if (!octavo_alphabet_unspell(table, left, scratch, &left_length) ||
+        !octavo_alphabet_unspell(table, right, scratch + left_length, &right_length))
         return fail_merge(vocab, i, "it is not spelled in the byte alphabet", error);
 
     int32_t left_id = octavo_token_index_find(&t->index, scratch, left_length);
@@ -137,8 +92,7 @@ static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[ALPHABET
     int32_t result = find_result(t, i, scratch, left_length + right_length);
     if (left_id < 0 || right_id < 0) return fail_merge(vocab, i, "a half is no token", error);
     if (result < 0) return fail_merge(vocab, i, "the whole is no token", error);
-    *find_pair(t, left_id, right_id) =
-        (octavo_bpe_pair){.left = left_id, .right = right_id, .rank = (uint32_t)i};
+    octavo_bpe_pairs_set(&t->pairs, left_id, right_id, (uint32_t)i);
     t->results[i] = result;
     return OCTAVO_OK;
 }
@@ -153,40 +107,37 @@ static octavo_status bytes_build(octavo_tokenizer *t, const octavo_vocab *vocab,
                                                       &t->pretokenizer, &t->traits, error);
     if (status != OCTAVO_OK) return status;
 
-    size_t size = 16;
-    while (size < vocab->n_merges + vocab->n_merges / 2)
-        size *= 2;
-    t->pairs = octavo_arena_alloc(&t->arena, size * sizeof(*t->pairs));
+    bool has_pairs = octavo_bpe_pairs_init(&t->pairs, &t->arena, vocab->n_merges);
     t->results = octavo_arena_alloc(&t->arena, vocab->n_merges * sizeof(*t->results));
     char *scratch = octavo_alloc(OCTAVO_VOCAB_TEXT_MAX);
-    if (t->pairs == NULL || t->results == NULL || scratch == NULL) {
-        status = octavo_fail_memory(error, "merges", size * sizeof(*t->pairs));
+    if (!has_pairs || t->results == NULL || scratch == NULL) {
+        status = octavo_fail_memory(error, "merges", vocab->n_merges * sizeof(*t->results));
         goto cleanup;
     }
-    t->pair_mask = (uint32_t)(size - 1);
-    for (size_t i = 0; i < size; i++)
-        t->pairs[i].left = -1;
 
-    int16_t table[ALPHABET];
-    alphabet_init(table);
+    int16_t table[OCTAVO_ALPHABET];
+    octavo_alphabet_init(table);
     for (size_t i = 0; i < vocab->n_merges && status == OCTAVO_OK; i++)
         status = add_merge(t, table, vocab, i, scratch, error);
     for (int byte = 0; byte < 256; byte++) {
         char c = (char)byte;
         t->byte_ids[byte] = octavo_token_index_find(&t->index, &c, 1);
     }
-    t->rules = (octavo_bpe_rules){.rank = pair_rank, .table = t, .results = t->results};
+    t->rules = (octavo_bpe_rules){
+        .rank = octavo_bpe_pairs_rank, .table = &t->pairs, .results = t->results};
 cleanup:
     octavo_free(scratch);
     return status;
 }
 
-static void bytes_normalize(const octavo_tokenizer *t, const char *text, size_t length,
-                            octavo_buffer *out) {
+static octavo_status bytes_normalize(const octavo_tokenizer *t, const char *text, size_t length,
+                                     octavo_buffer *out, octavo_error *error) {
+    (void)error;
     if (t->traits.nfc)
         octavo_normalize_nfc(out, text, length);
     else
         octavo_buffer_append(out, text, length);
+    return OCTAVO_OK;
 }
 
 static octavo_status encode_piece(void *cookie, const char *piece, size_t length,

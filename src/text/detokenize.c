@@ -12,25 +12,31 @@
 struct octavo_detokenizer {
     const octavo_tokenizer *tokenizer;
     unsigned flags;
-    bool started; /* the first character came, and with it the space that is dropped */
+    bool started;  /* the first character came, and with it the space that is dropped */
+    bool is_first; /* the next token is the first, and that matters */
     octavo_utf8_stream stream;
     octavo_buffer text; /* room for what one token can complete */
 };
 
 /* Whether the next character, if it is a space, was put there by the tokenizer. */
 static bool starts_with_prefix(const octavo_tokenizer *t, unsigned flags) {
-    return t->add_space_prefix && t->kind == &octavo_tokenizer_spm &&
-           (flags & OCTAVO_DECODE_CONTINUE) == 0;
+    return t->drops_space && (flags & OCTAVO_DECODE_CONTINUE) == 0;
+}
+
+/* Whether the next token is the first of a text, where some vocabularies spell it differently. */
+static bool starts_text(const octavo_tokenizer *t, unsigned flags) {
+    return t->first_pieces.offsets != NULL && (flags & OCTAVO_DECODE_CONTINUE) == 0;
 }
 
 /* Appends what the token completes. */
-static void push_token(const octavo_tokenizer *t, int32_t id, unsigned flags,
+static void push_token(const octavo_tokenizer *t, int32_t id, unsigned flags, bool *is_first,
                        octavo_utf8_stream *stream, octavo_buffer *out) {
     if ((flags & OCTAVO_DECODE_SKIP_SPECIAL) != 0 && (t->flags[id] & OCTAVO_TOKEN_IS_SPECIAL) != 0)
         return;
     size_t length;
-    const char *piece = octavo_token_text(&t->pieces, id, &length);
+    const char *piece = octavo_token_text(*is_first ? &t->first_pieces : &t->pieces, id, &length);
     octavo_utf8_stream_push(stream, piece, length, out);
+    *is_first = false;
 }
 
 static octavo_status fail_id(const octavo_tokenizer *t, int32_t id, octavo_error *error) {
@@ -49,8 +55,9 @@ octavo_status octavo_tokenizer_decode(const octavo_tokenizer *tokenizer, const i
 
     octavo_buffer out = {0};
     octavo_utf8_stream stream = {0};
+    bool is_first = starts_text(tokenizer, flags);
     for (size_t i = 0; i < n_ids; i++)
-        push_token(tokenizer, ids[i], flags, &stream, &out);
+        push_token(tokenizer, ids[i], flags, &is_first, &stream, &out);
     octavo_utf8_stream_finish(&stream, &out);
     if (out.failed) {
         octavo_buffer_deinit(&out);
@@ -68,6 +75,7 @@ octavo_status octavo_tokenizer_decode(const octavo_tokenizer *tokenizer, const i
 
 static void detokenizer_restart(octavo_detokenizer *d) {
     d->started = !starts_with_prefix(d->tokenizer, d->flags);
+    d->is_first = starts_text(d->tokenizer, d->flags);
     d->stream = (octavo_utf8_stream){0};
 }
 
@@ -103,7 +111,7 @@ octavo_status octavo_detokenizer_feed(octavo_detokenizer *detokenizer, int32_t i
     if (id < 0 || id >= d->tokenizer->n_tokens) return fail_id(d->tokenizer, id, error);
 
     octavo_buffer_clear(&d->text);
-    push_token(d->tokenizer, id, d->flags, &d->stream, &d->text);
+    push_token(d->tokenizer, id, d->flags, &d->is_first, &d->stream, &d->text);
     octavo_assert(!d->text.failed);
     size_t skip = !d->started && d->text.size > 0 && d->text.data[0] == ' ' ? 1 : 0;
     if (d->text.size > 0) d->started = true;

@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEIGHBOUR_BITS = 20 }; /* log2 of the bits in the filter of neighbours */
-
-/* The value of "<0x0A>", or -1 for a text of another form. */
-static int byte_token(octavo_text text) {
+int octavo_byte_token(octavo_text text) {
     if (text.length != 6 || memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>') return -1;
     int value = 0;
     for (int i = 3; i < 5; i++) {
@@ -41,7 +38,7 @@ static int32_t type_of(const octavo_vocab *vocab, size_t i) {
 
 /* The bytes a token stands for, into `out`. Returns how many; never more than the text has. */
 static size_t spell_piece(octavo_text text, int32_t type, char *out) {
-    int byte = byte_token(text);
+    int byte = octavo_byte_token(text);
     if (byte >= 0 && type != OCTAVO_TOKEN_CONTROL && type != OCTAVO_TOKEN_USER) {
         out[0] = (char)byte;
         return 1;
@@ -127,33 +124,14 @@ static octavo_status build_ranks(octavo_tokenizer *t, const octavo_vocab *vocab,
     return OCTAVO_OK;
 }
 
-static uint32_t neighbour_bit(uint32_t left, uint32_t right) {
-    uint64_t key = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(key >> (64 - NEIGHBOUR_BITS));
-}
-
-static bool are_neighbours(const octavo_tokenizer *t, uint32_t left, uint32_t right) {
-    uint32_t bit = neighbour_bit(left, right);
-    return (t->neighbours[bit / 64] >> (bit % 64) & 1) != 0;
-}
-
-/* A set bit may be another pair's (then a word is longer than it need be); a clear one never lies.
- */
 static octavo_status build_neighbours(octavo_tokenizer *t, octavo_error *error) {
-    size_t bytes = ((size_t)1 << NEIGHBOUR_BITS) / 8;
-    t->neighbours = octavo_arena_alloc(&t->arena, bytes);
-    if (t->neighbours == NULL) return octavo_fail_memory(error, "vocabulary", bytes);
+    if (!octavo_bpe_neighbours_init(&t->neighbours, &t->arena))
+        return octavo_fail_memory(error, "vocabulary", (uint64_t)t->n_tokens);
     for (int32_t id = 0; id < t->n_tokens; id++) {
         if (t->ranks[id] == OCTAVO_BPE_NONE) continue;
-        size_t length, size;
+        size_t length;
         const char *text = octavo_token_text(&t->keys, id, &length);
-        uint32_t left = 0;
-        for (size_t at = 0; at < length; at += size) {
-            uint32_t right = octavo_utf8_read(text + at, &size);
-            uint32_t bit = neighbour_bit(left, right);
-            if (at > 0) t->neighbours[bit / 64] |= (uint64_t)1 << (bit % 64);
-            left = right;
-        }
+        octavo_bpe_neighbours_add(&t->neighbours, text, length);
     }
     return OCTAVO_OK;
 }
@@ -201,9 +179,11 @@ static octavo_status spm_build(octavo_tokenizer *t, const octavo_vocab *vocab,
     return OCTAVO_OK;
 }
 
-static void spm_normalize(const octavo_tokenizer *t, const char *text, size_t length,
-                          octavo_buffer *out) {
+static octavo_status spm_normalize(const octavo_tokenizer *t, const char *text, size_t length,
+                                   octavo_buffer *out, octavo_error *error) {
+    (void)error;
     octavo_normalize_spaces(out, text, length, t->add_space_prefix);
+    return OCTAVO_OK;
 }
 
 /* Pushes the character text[begin..begin + size): as itself, as bytes, or as unknown. */
@@ -268,7 +248,7 @@ static octavo_status spm_encode(octavo_encoder *encoder, const char *text, size_
     uint32_t left = 0;
     for (size_t at = 0, size; at < length; at += size) {
         uint32_t right = octavo_utf8_read(text + at, &size);
-        if (at > begin && !are_neighbours(t, left, right)) {
+        if (at > begin && !octavo_bpe_neighbours_has(&t->neighbours, left, right)) {
             status = encode_word(encoder, text + begin, at - begin, error);
             if (status != OCTAVO_OK) return status;
             begin = at;

@@ -144,6 +144,19 @@ static octavo_status build_flags(octavo_tokenizer *t, const octavo_vocab *vocab,
     return OCTAVO_OK;
 }
 
+/* What is looked for in normalised text must be normalised itself; nothing may be left of it. */
+static octavo_status add_normalized(octavo_tokenizer *t, octavo_text text, int32_t id,
+                                    octavo_error *error) {
+    octavo_buffer normal = {0};
+    octavo_status status = t->kind->normalize(t, text.data, text.length, &normal, error);
+    if (status == OCTAVO_OK &&
+        (normal.failed || (normal.size != 0 && !octavo_added_insert(&t->added_normalized,
+                                                                    normal.data, normal.size, id))))
+        status = octavo_fail_memory(error, "added tokens", text.length);
+    octavo_buffer_deinit(&normal);
+    return status;
+}
+
 static octavo_status build_added(octavo_tokenizer *t, const octavo_vocab *vocab,
                                  octavo_error *error) {
     for (size_t i = 0; vocab->types != NULL && i < vocab->n_tokens; i++) {
@@ -152,11 +165,74 @@ static octavo_status build_added(octavo_tokenizer *t, const octavo_vocab *vocab,
         if (vocab->types[i] != OCTAVO_TOKEN_CONTROL && vocab->types[i] != OCTAVO_TOKEN_USER)
             continue;
         bool normalized = (t->added_flags[i] & OCTAVO_ADDED_NORMALIZED) != 0;
-        octavo_added *added = normalized ? &t->added_normalized : &t->added;
-        if (!octavo_added_insert(added, text.data, text.length, (int32_t)i))
-            return octavo_fail_memory(error, "added tokens", text.length);
+        octavo_status status = OCTAVO_OK;
+        if (normalized)
+            status = add_normalized(t, text, (int32_t)i, error);
+        else if (!octavo_added_insert(&t->added, text.data, text.length, (int32_t)i))
+            status = octavo_fail_memory(error, "added tokens", text.length);
+        if (status != OCTAVO_OK) return status;
     }
     return OCTAVO_OK;
+}
+
+/* The ids that are put around a text. A pipeline says them itself. */
+static void set_ends(octavo_tokenizer *t, const octavo_vocab *vocab) {
+    const octavo_pipeline *pipeline = t->pipeline;
+    if (pipeline != NULL) {
+        memcpy(t->begin_ids, pipeline->begin_ids, sizeof(t->begin_ids));
+        memcpy(t->end_ids, pipeline->end_ids, sizeof(t->end_ids));
+        t->n_begin = pipeline->n_begin;
+        t->n_end = pipeline->n_end;
+        return;
+    }
+    if (vocab->add_bos) t->begin_ids[t->n_begin++] = vocab->bos;
+    if (vocab->add_eos) t->end_ids[t->n_end++] = vocab->eos;
+}
+
+static octavo_status build(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error) {
+    t->n_tokens = (int32_t)vocab->n_tokens;
+    t->bos = vocab->bos;
+    t->eos = vocab->eos;
+    t->unk = vocab->unk;
+    t->add_space_prefix = vocab->add_space_prefix;
+    t->drops_space = t->kind == &octavo_tokenizer_spm && vocab->add_space_prefix;
+    set_ends(t, vocab);
+
+    octavo_status status = OCTAVO_OK;
+    if (!octavo_token_index_init(&t->index, &t->arena, &t->keys, vocab->n_tokens))
+        status = octavo_fail_memory(error, "vocabulary", vocab->n_tokens);
+    if (status == OCTAVO_OK) status = build_flags(t, vocab, error);
+    if (status == OCTAVO_OK) status = t->kind->spell(t, vocab, error);
+    if (status == OCTAVO_OK) status = t->kind->build(t, vocab, error);
+    if (status == OCTAVO_OK) status = build_added(t, vocab, error);
+    if (status != OCTAVO_OK) return status;
+    for (int32_t id = 0; id < t->n_tokens; id++) {
+        size_t length;
+        (void)octavo_token_text(&t->pieces, id, &length);
+        if (length > t->longest_piece) t->longest_piece = length;
+        if (t->first_pieces.offsets != NULL) (void)octavo_token_text(&t->first_pieces, id, &length);
+        if (length > t->longest_piece) t->longest_piece = length;
+    }
+    return OCTAVO_OK;
+}
+
+static octavo_status create(const octavo_tokenizer_kind *kind, const octavo_vocab *vocab,
+                            octavo_pipeline **pipeline, octavo_tokenizer **tokenizer,
+                            octavo_error *error) {
+    octavo_tokenizer *t = octavo_alloc_zero(1, sizeof(*t));
+    if (t == NULL) return octavo_fail_memory(error, "tokenizer", sizeof(*t));
+    t->kind = kind;
+    if (pipeline != NULL) {
+        t->pipeline = *pipeline;
+        *pipeline = NULL;
+    }
+    octavo_status status = build(t, vocab, error);
+    if (status == OCTAVO_OK) {
+        *tokenizer = t;
+        t = NULL;
+    }
+    octavo_tokenizer_destroy(&t);
+    return status;
 }
 
 octavo_status octavo_tokenizer_create(const octavo_vocab *vocab, octavo_tokenizer **tokenizer,
@@ -165,42 +241,25 @@ octavo_status octavo_tokenizer_create(const octavo_vocab *vocab, octavo_tokenize
     const octavo_tokenizer_kind *kind = NULL;
     octavo_status status = find_kind(vocab->model, &kind, error);
     if (status == OCTAVO_OK) status = check_vocab(vocab, error);
-    if (status != OCTAVO_OK) return status;
+    if (status == OCTAVO_OK) status = create(kind, vocab, NULL, tokenizer, error);
+    return status;
+}
 
-    octavo_tokenizer *t = octavo_alloc_zero(1, sizeof(*t));
-    if (t == NULL) return octavo_fail_memory(error, "tokenizer", sizeof(*t));
-    t->kind = kind;
-    t->n_tokens = (int32_t)vocab->n_tokens;
-    t->bos = vocab->bos;
-    t->eos = vocab->eos;
-    t->unk = vocab->unk;
-    t->add_bos = vocab->add_bos;
-    t->add_eos = vocab->add_eos;
-    t->add_space_prefix = vocab->add_space_prefix;
-
-    if (!octavo_token_index_init(&t->index, &t->arena, &t->keys, vocab->n_tokens))
-        status = octavo_fail_memory(error, "vocabulary", vocab->n_tokens);
-    if (status == OCTAVO_OK) status = build_flags(t, vocab, error);
-    if (status == OCTAVO_OK) status = kind->spell(t, vocab, error);
-    if (status == OCTAVO_OK) status = kind->build(t, vocab, error);
-    if (status == OCTAVO_OK) status = build_added(t, vocab, error);
-    if (status != OCTAVO_OK) {
-        octavo_tokenizer_destroy(&t);
-        return status;
-    }
-    for (int32_t id = 0; id < t->n_tokens; id++) {
-        size_t length;
-        (void)octavo_token_text(&t->pieces, id, &length);
-        if (length > t->longest_piece) t->longest_piece = length;
-    }
-    *tokenizer = t;
-    return OCTAVO_OK;
+octavo_status octavo_tokenizer_create_piped(const octavo_vocab *vocab, octavo_pipeline **pipeline,
+                                            octavo_tokenizer **tokenizer, octavo_error *error) {
+    octavo_assert(vocab != NULL && pipeline != NULL && *pipeline != NULL && tokenizer != NULL);
+    octavo_status status = check_vocab(vocab, error);
+    if (status == OCTAVO_OK)
+        status = create(&octavo_tokenizer_piped, vocab, pipeline, tokenizer, error);
+    octavo_pipeline_destroy(pipeline);
+    return status;
 }
 
 void octavo_tokenizer_destroy(octavo_tokenizer **tokenizer) {
     if (tokenizer == NULL || *tokenizer == NULL) return;
     octavo_tokenizer *t = *tokenizer;
     octavo_pretokenizer_destroy(&t->pretokenizer);
+    octavo_pipeline_destroy(&t->pipeline);
     octavo_added_deinit(&t->added);
     octavo_added_deinit(&t->added_normalized);
     octavo_arena_deinit(&t->arena);
@@ -242,7 +301,7 @@ int32_t octavo_tokenizer_eos(const octavo_tokenizer *tokenizer) {
 
 bool octavo_tokenizer_adds_bos(const octavo_tokenizer *tokenizer) {
     octavo_assert(tokenizer != NULL);
-    return tokenizer->add_bos;
+    return tokenizer->n_begin > 0 && tokenizer->begin_ids[0] == tokenizer->bos;
 }
 
 bool octavo_tokenizer_is_special(const octavo_tokenizer *tokenizer, int32_t id) {

@@ -47,6 +47,14 @@ void octavo_added_deinit(octavo_added *added) {
     *added = (octavo_added){0};
 }
 
+uint32_t octavo_added_step(const octavo_added *added, uint32_t node, uint8_t byte) {
+    if (node == 0) return added->roots[byte];
+    uint32_t child = added->nodes[node].child;
+    while (child != 0 && added->nodes[child].byte != byte)
+        child = added->nodes[child].sibling;
+    return child;
+}
+
 /* The longest token that starts at text[from], or -1. */
 static int32_t longest_at(const octavo_added *added, const char *text, size_t length, size_t from,
                           size_t *end) {
@@ -59,10 +67,7 @@ static int32_t longest_at(const octavo_added *added, const char *text, size_t le
             *end = at;
         }
         if (at == length) break;
-        uint32_t child = nodes[node].child;
-        while (child != 0 && nodes[child].byte != (uint8_t)text[at])
-            child = nodes[child].sibling;
-        node = child;
+        node = octavo_added_step(added, node, (uint8_t)text[at]);
     }
     return id;
 }

@@ -34,4 +34,7 @@ void octavo_added_deinit(octavo_added *added);
 int32_t octavo_added_find(const octavo_added *added, const char *text, size_t length, size_t from,
                           size_t *begin, size_t *end);
 
+/* The child of a node (0: the root) for a byte, or 0: for walking the trie as a set of texts. */
+uint32_t octavo_added_step(const octavo_added *added, uint32_t node, uint8_t byte);
+
 #endif

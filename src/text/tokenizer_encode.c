@@ -5,42 +5,11 @@
  * rest goes to the kind of tokenizer.
  */
 #include "base/error.h"
+#include "text/tokenizer_characters.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
-#include <utf8proc.h>
-
 #define TEXT_MAX ((size_t)1 << 30) /* normalising makes it at most three times as long */
-
-/* Characters that make up words, as a regular expression's \w. */
-static bool is_word(uint32_t point) {
-    if ((point >= 0x24b6 && point <= 0x24e9) || (point >= 0x1f130 && point <= 0x1f189)) return true;
-    if (point == 0x200c || point == 0x200d) return true;
-    switch (utf8proc_category((utf8proc_int32_t)point)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_space(uint32_t point) {
-    if (point < 0x80) return point == ' ' || (point >= '\t' && point <= '\r');
-    if (point == 0x85) return true;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
-    return category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
-           category == UTF8PROC_CATEGORY_ZP;
-}
 
 /* A text in which added tokens are looked for. */
 typedef struct haystack {
@@ -55,16 +24,16 @@ typedef struct haystack {
 static bool is_single_word(const haystack *hay, size_t begin, size_t end) {
     size_t size;
     if (begin > 0 &&
-        is_word(octavo_utf8_read(hay->text + octavo_utf8_before(hay->text, begin), &size)))
+        octavo_is_word(octavo_utf8_read(hay->text + octavo_utf8_before(hay->text, begin), &size)))
         return false;
-    return end == hay->length || !is_word(octavo_utf8_read(hay->text + end, &size));
+    return end == hay->length || !octavo_is_word(octavo_utf8_read(hay->text + end, &size));
 }
 
 /* Where the white space starts that ends at `end`, but not before `from`. */
 static size_t space_before(const haystack *hay, size_t from, size_t end) {
     while (end > from) {
         size_t size, before = octavo_utf8_before(hay->text, end);
-        if (!is_space(octavo_utf8_read(hay->text + before, &size))) break;
+        if (!octavo_is_space(octavo_utf8_read(hay->text + before, &size))) break;
         end = before;
     }
     return end;
@@ -74,7 +43,7 @@ static size_t space_before(const haystack *hay, size_t from, size_t end) {
 static size_t space_behind(const haystack *hay, size_t begin) {
     while (begin < hay->length) {
         size_t size;
-        if (!is_space(octavo_utf8_read(hay->text + begin, &size))) break;
+        if (!octavo_is_space(octavo_utf8_read(hay->text + begin, &size))) break;
         begin += size;
     }
     return begin;
@@ -115,6 +84,7 @@ static octavo_status split_added(octavo_encoder *encoder, const haystack *hay,
 static octavo_status encode_plain(octavo_encoder *encoder, const char *text, size_t length,
                                   octavo_error *error) {
     encoder->after_unknown = false;
+    encoder->is_first = encoder->section_is_first && text == encoder->normalized.data;
     return encoder->tokenizer->kind->encode(encoder, text, length, error);
 }
 
@@ -122,8 +92,10 @@ static octavo_status encode_normalized(octavo_encoder *encoder, const char *text
                                        octavo_error *error) {
     const octavo_tokenizer *t = encoder->tokenizer;
     octavo_buffer_clear(&encoder->normalized);
-    t->kind->normalize(t, text, length, &encoder->normalized);
+    octavo_status status = t->kind->normalize(t, text, length, &encoder->normalized, error);
+    if (status != OCTAVO_OK) return status;
     if (encoder->normalized.failed) return octavo_fail_memory(error, "text", length);
+    encoder->section_is_first = text == encoder->text;
     haystack hay = {.text = encoder->normalized.data,
                     .length = encoder->normalized.size,
                     .added = &t->added_normalized,
@@ -161,14 +133,18 @@ octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const c
         hay.text = repaired.data;
         hay.length = repaired.size;
     }
+    encoder.text = hay.text;
     bool begin_end = (flags & OCTAVO_ENCODE_BEGIN_END) != 0;
-    if (begin_end && tokenizer->add_bos) octavo_encoder_emit(&encoder, tokenizer->bos);
+    for (size_t i = 0; begin_end && i < tokenizer->n_begin; i++)
+        octavo_encoder_emit(&encoder, tokenizer->begin_ids[i]);
     status = split_added(&encoder, &hay, error);
-    if (begin_end && tokenizer->add_eos) octavo_encoder_emit(&encoder, tokenizer->eos);
+    for (size_t i = 0; begin_end && i < tokenizer->n_end; i++)
+        octavo_encoder_emit(&encoder, tokenizer->end_ids[i]);
     if (status == OCTAVO_OK) *n_ids = encoder.count;
 cleanup:
     octavo_buffer_deinit(&repaired);
     octavo_buffer_deinit(&encoder.normalized);
     octavo_bpe_word_deinit(&encoder.word);
+    octavo_pipeline_scratch_deinit(&encoder.scratch);
     return status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Normalisation. NFC looks at runs: characters that can neither combine with what is before them
- * nor be changed alone are copied; each run of the others, with the character before it, is
- * decomposed, put in canonical order and composed. The order is made here and not by utf8proc's own
- * whole-text routine, whose exchange sort is quadratic in the marks on one letter.
+ * Normalisation looks at runs: characters that can neither combine with what is before them nor be
+ * changed alone are copied; each run of the others, with the character before it, is decomposed,
+ * put in canonical order and, in the forms C and KC, composed. The order is made here and not by
+ * utf8proc's own whole-text routine, whose exchange sort is quadratic in the marks on one letter.
  */
 #include "text/tokenizer_normalize.h"
 
@@ -21,10 +21,14 @@ typedef struct run_scratch {
     size_t capacity;
 } run_scratch;
 
-/* Whether NFC never changes the character nor joins it to the one before: everything under U+0300
- * and the unified ideographs. True is a promise, false is none. */
-static bool is_inert(uint32_t point) {
-    return point < 0x300 || (point >= 0x4e00 && point <= 0x9fff);
+/* What lies under these is never changed by a form, nor joined to the character before. */
+static const uint32_t inert_below[] = {
+    [OCTAVO_NFC] = 0x300, [OCTAVO_NFD] = 0xc0, [OCTAVO_NFKC] = 0xa0, [OCTAVO_NFKD] = 0xa0};
+
+/* The same for any character: those, and the unified ideographs. True is a promise, false is none.
+ */
+static bool is_inert(octavo_normal_form form, uint32_t point) {
+    return point < inert_below[form] || (point >= 0x4e00 && point <= 0x9fff);
 }
 
 static int combining_class(utf8proc_int32_t point) {
@@ -83,8 +87,13 @@ static bool run_reserve(run_scratch *scratch, size_t n) {
     return true;
 }
 
-/* Appends one run, composed. */
-static void append_run(octavo_buffer *out, run_scratch *scratch, const char *text, size_t length) {
+/* Appends one run, decomposed or composed. */
+static void append_run(octavo_buffer *out, octavo_normal_form form, run_scratch *scratch,
+                       const char *text, size_t length) {
+    bool is_compatible = form == OCTAVO_NFKC || form == OCTAVO_NFKD;
+    bool composes = form == OCTAVO_NFC || form == OCTAVO_NFKC;
+    utf8proc_option_t options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE;
+    if (is_compatible) options |= UTF8PROC_COMPAT;
     enum { DECOMPOSED_MOST = 18 }; /* characters one may decompose to, with a wide margin */
     size_t n = 0;
     for (size_t at = 0; at < length;) {
@@ -96,9 +105,8 @@ static void append_run(octavo_buffer *out, run_scratch *scratch, const char *tex
             return;
         }
         int boundary = 0;
-        utf8proc_ssize_t more =
-            utf8proc_decompose_char((utf8proc_int32_t)point, scratch->points + n, DECOMPOSED_MOST,
-                                    UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundary);
+        utf8proc_ssize_t more = utf8proc_decompose_char(
+            (utf8proc_int32_t)point, scratch->points + n, DECOMPOSED_MOST, options, &boundary);
         if (more < 0 || more > DECOMPOSED_MOST) { /* not a character to utf8proc: as it is */
             scratch->points[n] = (utf8proc_int32_t)point;
             more = 1;
@@ -106,36 +114,42 @@ static void append_run(octavo_buffer *out, run_scratch *scratch, const char *tex
         n += (size_t)more;
     }
     order_marks(scratch->points, scratch->sorted, n);
-    utf8proc_ssize_t composed = utf8proc_normalize_utf32(scratch->points, (utf8proc_ssize_t)n,
-                                                         UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    for (utf8proc_ssize_t i = 0; i < composed; i++) {
+    utf8proc_ssize_t left = (utf8proc_ssize_t)n;
+    if (composes)
+        left = utf8proc_normalize_utf32(scratch->points, left, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    for (utf8proc_ssize_t i = 0; i < left; i++) {
         utf8proc_uint8_t bytes[4];
         utf8proc_ssize_t size = utf8proc_encode_char(scratch->points[i], bytes);
         octavo_buffer_append(out, bytes, (size_t)size);
     }
 }
 
-void octavo_normalize_nfc(octavo_buffer *out, const char *text, size_t length) {
+void octavo_normalize(octavo_buffer *out, octavo_normal_form form, const char *text,
+                      size_t length) {
     run_scratch scratch = {0};
     size_t copied = 0; /* text before here is in `out` */
     size_t last = 0;   /* start of the last inert character, or of the text before there is one */
     for (size_t at = 0; at < length;) {
         size_t size;
-        if (is_inert(octavo_utf8_read(text + at, &size))) {
+        if (is_inert(form, octavo_utf8_read(text + at, &size))) {
             last = at;
             at += size;
             continue;
         }
         size_t end = at + size;
-        while (end < length && !is_inert(octavo_utf8_read(text + end, &size)))
+        while (end < length && !is_inert(form, octavo_utf8_read(text + end, &size)))
             end += size;
         octavo_buffer_append(out, text + copied, last - copied);
-        append_run(out, &scratch, text + last, end - last);
+        append_run(out, form, &scratch, text + last, end - last);
         copied = last = at = end;
     }
     octavo_buffer_append(out, text + copied, length - copied);
     octavo_free(scratch.points);
     octavo_free(scratch.sorted);
+}
+
+void octavo_normalize_nfc(octavo_buffer *out, const char *text, size_t length) {
+    octavo_normalize(out, OCTAVO_NFC, text, length);
 }
 
 void octavo_normalize_spaces(octavo_buffer *out, const char *text, size_t length, bool prefix) {

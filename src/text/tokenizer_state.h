@@ -10,14 +10,14 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "text/bpe.h"
+#include "text/bpe_pairs.h"
+#include "text/pipeline.h"
 #include "text/pretokenize.h"
 #include "text/tokenizer_added.h"
 #include "text/tokenizer_index.h"
 #include "text/vocab.h"
 
 #include <stdint.h>
-
-typedef struct octavo_encoder octavo_encoder;
 
 /* What a kind of tokenizer (byte-level BPE, SentencePiece BPE, ...) has to supply. */
 typedef struct octavo_tokenizer_kind {
@@ -27,8 +27,8 @@ typedef struct octavo_tokenizer_kind {
     /* Builds what encoding needs; the index is there. */
     octavo_status (*build)(octavo_tokenizer *t, const octavo_vocab *vocab, octavo_error *error);
     /* Appends the normalised form of a text without added tokens. Without memory out->failed. */
-    void (*normalize)(const octavo_tokenizer *t, const char *text, size_t length,
-                      octavo_buffer *out);
+    octavo_status (*normalize)(const octavo_tokenizer *t, const char *text, size_t length,
+                               octavo_buffer *out, octavo_error *error);
     /* Encodes a normalised text without added tokens. */
     octavo_status (*encode)(octavo_encoder *encoder, const char *text, size_t length,
                             octavo_error *error);
@@ -38,6 +38,7 @@ typedef struct octavo_tokenizer_kind {
 
 extern const octavo_tokenizer_kind octavo_tokenizer_bytes; /* bpe_bytes.c */
 extern const octavo_tokenizer_kind octavo_tokenizer_spm;   /* spm.c */
+extern const octavo_tokenizer_kind octavo_tokenizer_piped; /* pipeline.c */
 
 enum {
     OCTAVO_TOKEN_IS_SPECIAL = 1 << 0,
@@ -45,23 +46,21 @@ enum {
     OCTAVO_TOKEN_MERGES = 1 << 2, /* may be part of a merge */
 };
 
-/* A merge of byte-level BPE; left is -1 where the table is free. */
-typedef struct octavo_bpe_pair {
-    int32_t left, right;
-    uint32_t rank;
-} octavo_bpe_pair;
-
 struct octavo_tokenizer {
     const octavo_tokenizer_kind *kind;
     octavo_arena arena; /* every array below unless it says otherwise */
     int32_t n_tokens;
     int32_t bos, eos, unk;
-    bool add_bos, add_eos, add_space_prefix;
+    int32_t begin_ids[OCTAVO_VOCAB_ENDS_MAX], end_ids[OCTAVO_VOCAB_ENDS_MAX];
+    size_t n_begin, n_end; /* what OCTAVO_ENCODE_BEGIN_END adds */
+    bool add_space_prefix;
+    bool drops_space; /* a space in front of a whole text is none of it */
 
     uint8_t *flags;            /* [n_tokens], OCTAVO_TOKEN_IS_..., OCTAVO_TOKEN_MERGES */
     uint8_t *added_flags;      /* [n_tokens], OCTAVO_ADDED_... */
     octavo_token_texts keys;   /* spelled as the index looks for them */
     octavo_token_texts pieces; /* the bytes that tokens stand for; may share memory with keys */
+    octavo_token_texts first_pieces; /* the same at the start of a text; no offsets: as pieces */
     size_t longest_piece;
     octavo_token_index index;
     octavo_added added;            /* own memory: looked for in the text as it came */
@@ -74,30 +73,38 @@ struct octavo_tokenizer {
     /* byte-level BPE */
     octavo_pretokenizer *pretokenizer; /* own memory; NULL for other kinds */
     octavo_pretokenizer_traits traits;
-    octavo_bpe_pair *pairs; /* [pair_mask + 1] */
-    uint32_t pair_mask;
+    octavo_bpe_pairs pairs;
 
     /* SentencePiece BPE */
     int32_t ascii_ids[128]; /* token of an ASCII character as text, or -1 */
     uint32_t *ranks;        /* [n_tokens]: rank of a merge that makes the token, or none */
-    uint64_t *neighbours;   /* bit set: characters that stand side by side in some token */
+    octavo_bpe_neighbours neighbours;
+
+    octavo_pipeline *pipeline; /* own; NULL for other kinds */
 };
 
 /* State of one call to octavo_tokenizer_encode. */
 struct octavo_encoder {
     const octavo_tokenizer *tokenizer;
-    bool special_text;  /* special tokens are recognised */
-    bool after_unknown; /* the last id stands for an unknown character, which swallows more */
-    int32_t *ids;       /* [capacity] */
+    bool special_text;     /* special tokens are recognised */
+    bool after_unknown;    /* the last id stands for an unknown character, which swallows more */
+    bool section_is_first; /* what is normalised starts where the whole text does */
+    bool is_first;         /* and what is encoded starts where that does */
+    const char *text;      /* the whole text */
+    int32_t *ids;          /* [capacity] */
     size_t capacity, count;
     octavo_bpe_word word;
     octavo_buffer normalized;
+    octavo_pipeline_scratch scratch;
 };
 
 static inline void octavo_encoder_emit(octavo_encoder *encoder, int32_t id) {
     if (encoder->count < encoder->capacity) encoder->ids[encoder->count] = id;
     encoder->count++;
 }
+
+/* The value of "<0x0A>", or -1 for a text of another form. */
+int octavo_byte_token(octavo_text text);
 
 /* Makes room for the texts of n tokens of at most `bytes` bytes together. */
 OCTAVO_MUST_CHECK octavo_status octavo_token_texts_init(octavo_token_texts *texts,

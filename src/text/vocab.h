@@ -15,6 +15,8 @@
 /* Longest text of one token or merge, and most tokens and merges, that are accepted. */
 #define OCTAVO_VOCAB_TEXT_MAX   65535
 #define OCTAVO_VOCAB_TOKENS_MAX (1 << 24)
+/* Most tokens that are put in front of a text, and behind it. */
+#define OCTAVO_VOCAB_ENDS_MAX   8
 
 /* The numbers are those of GGUF's tokenizer.ggml.token_type. */
 typedef enum octavo_token_type {
@@ -32,6 +34,7 @@ enum {
     OCTAVO_ADDED_RSTRIP = 1 << 1,      /* white space behind it belongs to it */
     OCTAVO_ADDED_SINGLE_WORD = 1 << 2, /* only where no word character touches it */
     OCTAVO_ADDED_NORMALIZED = 1 << 3,  /* looked for in the normalised text */
+    OCTAVO_ADDED_IN_MODEL = 1 << 4,    /* of a pipeline: text between added tokens may be it too */
 };
 
 /* Bytes that someone else owns; not terminated. */

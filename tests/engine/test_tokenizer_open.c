@@ -176,7 +176,8 @@ static void test_files(void **state) {
     assert_int_equal(octavo_tokenizer_open(TEST_DATA "/models/no-such.gguf", &t, &error),
                      OCTAVO_ERROR_NOT_FOUND);
     assert_non_null(strstr(error.message, "no-such.gguf"));
-    assert_int_equal(octavo_tokenizer_open(TEST_DATA "/models", &t, &error), OCTAVO_ERROR_IO);
+    assert_int_equal(octavo_tokenizer_open(TEST_DATA "/models", &t, &error),
+                     OCTAVO_ERROR_NOT_FOUND);
     assert_int_equal(octavo_tokenizer_open(TEST_DATA "/models/README.md", &t, &error),
                      OCTAVO_ERROR_FORMAT);
     assert_int_equal(octavo_tokenizer_open(NULL, &t, &error), OCTAVO_ERROR_INVALID);
