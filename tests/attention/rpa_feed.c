@@ -23,6 +23,7 @@ typedef struct world {
     int done[MOST_NEIGHBOURS + 1];          /* positions that each has in the cache */
     size_t size;                            /* bytes of an element of the cache */
     size_t page_bytes;
+    uint8_t *memory; /* of the cache, which begins anywhere in its first line */
     uint8_t *before; /* the cache before a call */
     size_t cache_bytes;
 } world;
@@ -180,9 +181,10 @@ static void make_world(world *w, const rpa_stream *stream, const rpa_way *way) {
                         : (size_t)shape->n_kv_heads * head_bytes(w);
     w->cache_bytes = (size_t)n_pages * w->page_bytes;
     w->before = malloc(w->cache_bytes);
-    uint8_t *cache = aligned_alloc(64, up(w->cache_bytes, 64));
+    w->memory = aligned_alloc(64, up(w->cache_bytes + 64, 64));
+    uint8_t *cache = w->memory + (way->shuffle + (uint32_t)way->neighbours) % 16 * 4;
     int32_t *tables = malloc((size_t)n_pages * sizeof *tables);
-    assert_true(w->before && cache && tables);
+    assert_true(w->before && w->memory && tables);
     memset(cache, 0xff, w->cache_bytes);
     make_pages(w, tables, n_pages);
     for (int i = 0; i < w->n_seqs; i++) {
@@ -209,7 +211,7 @@ static void free_world(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
         if (i != w->self) rpa_stream_free(&w->others[i]);
     }
-    free(w->args.kv_cache.data);
+    free(w->memory);
     free(w->args.block_tables.data);
     free(w->before);
 }

@@ -35,9 +35,9 @@ static inline void vec_store(float *x, vec a) {
 static inline vec vec_load_aligned(const float *x) {
     return _mm256_load_ps(x);
 }
-/* The same, once and into a register: GCC may otherwise read memory again at every use. */
+/* From anywhere, once and into a register: GCC may otherwise read memory again at every use. */
 static inline vec vec_load_held(const float *x) {
-    vec a = _mm256_load_ps(x);
+    vec a = _mm256_loadu_ps(x);
     OCTAVO_PIN_VECTOR(a);
     return a;
 }

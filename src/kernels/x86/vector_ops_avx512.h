@@ -32,7 +32,7 @@ static inline vec vec_load_aligned(const float *x) {
     return _mm512_load_ps(x);
 }
 static inline vec vec_load_held(const float *x) {
-    return _mm512_load_ps(x); /* there are registers enough */
+    return _mm512_loadu_ps(x); /* there are registers enough */
 }
 static inline void vec_store_aligned(float *x, vec a) {
     _mm512_store_ps(x, a);
