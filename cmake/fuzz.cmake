@@ -1,6 +1,6 @@
 # tests/fuzz/fuzz_NAME.c -> fuzz_NAME, a libFuzzer program over the layers that parse, which are built with
-# coverage too, and over attention (of the kernels only its own: the others read no untrusted bytes, and
-# take minutes to build this way).
+# coverage too, as is what reads config.json; and over attention (of the kernels only its own: the others
+# read no untrusted bytes, and take minutes to build this way).
 # tests/fuzz/fuzz_NAME_seeds.c -> fuzz_NAME_seeds, which writes a first corpus into a folder. Needs clang.
 if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "OCTAVO_FUZZ needs clang: configure with CC=clang")
@@ -13,6 +13,12 @@ add_library(fuzz_kernels OBJECT EXCLUDE_FROM_ALL ${kernels})
 target_include_directories(fuzz_kernels PRIVATE src include)
 target_compile_definitions(fuzz_kernels PRIVATE _GNU_SOURCE)
 target_link_libraries(fuzz_kernels PRIVATE octavo_flags)
+file(GLOB config_sources CONFIGURE_DEPENDS src/model/checkpoint.c src/model/config*.c
+    src/model/family*.c)
+add_library(fuzz_config_sources OBJECT EXCLUDE_FROM_ALL ${config_sources})
+target_include_directories(fuzz_config_sources PRIVATE src include)
+target_compile_definitions(fuzz_config_sources PRIVATE _GNU_SOURCE)
+target_link_libraries(fuzz_config_sources PRIVATE octavo_flags PkgConfig::jansson)
 file(GLOB sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
@@ -22,6 +28,9 @@ foreach(source IN LISTS sources)
     target_link_libraries(${name} PRIVATE octavo_flags octavo_base octavo_formats octavo_text)
     if(name STREQUAL "fuzz_attention")
         target_link_libraries(${name} PRIVATE octavo_attention fuzz_kernels)
+    endif()
+    if(name STREQUAL "fuzz_config")
+        target_link_libraries(${name} PRIVATE fuzz_config_sources)
     endif()
     if(NOT name MATCHES "_seeds$")
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)

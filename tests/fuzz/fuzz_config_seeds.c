@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes the seeds of fuzz_config into a folder that exists: fuzz_config_seeds FOLDER
+ */
+#include "../formats/safetensors_writer.h"
+#include "base/compiler.h"
+
+#define SIZES                                                                                      \
+    "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,"                         \
+    "\"num_attention_heads\":4,\"vocab_size\":100,\"max_position_embeddings\":128"
+
+int main(int argc, char **argv) {
+    static const char *const seeds[] = {
+        "{\"model_type\":\"llama\",\"num_key_value_heads\":2,\"rope_theta\":500000.0,"
+        "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+        "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":64},"
+        "\"attention_bias\":true,\"mlp_bias\":false,\"tie_word_embeddings\":true," SIZES "}",
+        "{\"model_type\":\"mistral\",\"sliding_window\":9,\"head_dim\":32,"
+        "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}," SIZES "}",
+        "{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":9,"
+        "\"max_window_layers\":2,\"hidden_act\":\"silu\",\"rms_norm_eps\":1e-06," SIZES "}",
+        "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\","
+        "\"query_pre_attn_scalar\":256,\"rope_parameters\":{\"full_attention\":{\"rope_type\":"
+        "\"linear\",\"factor\":8.0,\"rope_theta\":1000000.0},\"sliding_attention\":{\"rope_type\":"
+        "\"default\",\"rope_theta\":10000.0}},\"layer_types\":[\"full_attention\","
+        "\"sliding_attention\",\"sliding_attention\",\"full_attention\"],\"sliding_window\":"
+        "9," SIZES "}}",
+    };
+    if (argc != 2) {
+        fprintf(stderr, "usage: fuzz_config_seeds FOLDER\n");
+        return 2;
+    }
+    for (size_t i = 0; i < OCTAVO_COUNT(seeds); i++) {
+        char path[4096];
+        int length = snprintf(path, sizeof(path), "%s/%zu.json", argv[1], i);
+        if (length < 0 || length >= (int)sizeof(path) ||
+            !safetensors_save_bytes(path, seeds[i], strlen(seeds[i]))) {
+            fprintf(stderr, "cannot write into %s\n", argv[1]);
+            return 1;
+        }
+    }
+    return 0;
+}
