@@ -49,11 +49,10 @@ static const octavo_command COMMANDS[] = {
 };
 
 static void print_commands(FILE *stream) {
-    fputs(
-        "Usage: octavo COMMAND [MODEL] [options]\n\n"
-        "Runs transformer language models on CPUs. MODEL is a .gguf file, or the first part of a\n"
-        "split one.\n\nCommands:\n",
-        stream);
+    fputs("Usage: octavo COMMAND [MODEL] [options]\n\n"
+          "Runs transformer language models on CPUs. MODEL is a .gguf file (of a split one, the\n"
+          "first part), or the folder of a Hugging Face checkpoint.\n\nCommands:\n",
+          stream);
     for (size_t i = 0; i < OCTAVO_COUNT(COMMANDS); i++)
         fprintf(stream, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     fputs("\noctavo help COMMAND tells about one, octavo --version tells the version.\n", stream);
