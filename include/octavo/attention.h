@@ -18,6 +18,9 @@
  * f32; the result is rounded once. Keys that are not seen, slots past kv_lens and unused block
  * table entries have no influence, whatever they hold.
  *
+ * Sequences may share pages that a call only reads, such as those of an equal beginning; a slot
+ * that it writes must belong to one sequence.
+ *
  * A row's bits depend on its query and on the keys and values that it sees, and on the instruction
  * set: not on the rest of the batch, on how a prompt is cut into calls, on threads, page size or
  * page numbers.
@@ -38,9 +41,9 @@ extern "C" {
 
 #define OCTAVO_ARRAY_MAX_AXES 5
 
-/* An array in the caller's memory. All-zero strides mean dense, last axis fastest; else strides are
- * in elements and the last axis of length > 1 must have stride 1. Only kv_cache and output are
- * written. */
+/* An array in the caller's memory, aligned to its elements (64 bytes are fastest). All-zero strides
+ * mean dense, last axis fastest; else strides are in elements and the last axis of length > 1 must
+ * have stride 1. Only kv_cache and output are written. */
 typedef struct octavo_array {
     void *data;
     octavo_dtype dtype;
@@ -73,11 +76,32 @@ typedef enum octavo_kv_layout {
                            2h is the key and row 2h + 1 the value of kv head h, lanes up to Dp are
                            padding. pk = 4 / bytes of an element, Dp = D rounded up to a multiple of
                            128. The layout of the published kernel */
-    OCTAVO_KV_COLUMNS = 1, /* kv_cache is [P, E], E = octavo_attention_page_elements. Per kv head: a
-                           32-bit word of the keys of 16 positions in a row (so one load has a
-                           vector of positions), then the values' rows. The fastest here; keys and
-                           values may differ in width, without padding to 128 */
+    OCTAVO_KV_COLUMNS = 1, /* kv_cache is [P, E], E = octavo_attention_page_elements, at a multiple
+                              of 4 bytes. Page: head after head, each rounded up to 64 bytes and of
+                                keys    [ceil(page_size / 16)][ceil(D / pk)][16] words of 32 bits:
+                                        word w of 16 positions in a row, which holds lanes pk w ..
+                                        pk w + pk - 1, the first in the lowest bits, 0 past D
+                                values  [page_size][Dv up to a multiple of 16] elements
+                              or, with value_in_key, of one array
+                                keys    [page_size][D elements up to a multiple of 32 bytes].
+                              One load has a vector of positions: the fastest here. Keys and values
+                              may differ in width; nothing is padded to 128 */
 } octavo_kv_layout;
+
+/* A dense array: extents [n_axes]. Any thread. */
+static inline octavo_array octavo_array_dense(void *data, octavo_dtype dtype, int32_t n_axes,
+                                              const int64_t *extents) {
+    octavo_array array;
+    int32_t i;
+    array.data = data;
+    array.dtype = dtype;
+    array.n_axes = n_axes;
+    for (i = 0; i < OCTAVO_ARRAY_MAX_AXES; i++) {
+        array.extents[i] = i < n_axes ? extents[i] : 0;
+        array.strides[i] = 0;
+    }
+    return array;
+}
 
 /* T rows of tokens, S rows of sequences, P pages; Hq query and Hkv kv heads; D lanes of a query and
  * key, Dv of a value and of the output (Dv = D except with OCTAVO_KV_COLUMNS). D and Dv are 1..512,
@@ -107,7 +131,9 @@ typedef struct octavo_attention_args {
     double k_scale;               /* with use_k_scale: the cache holds k / k_scale. Default 1 */
     double v_scale;               /* with use_v_scale: the cache holds v / v_scale. Default 1 */
     double q_scale;         /* with use_q_scale queries are first divided by it, rounded to their
-                               type, clipped to and rounded to the cache's type. Default 1 */
+                               type, clipped to and rounded to the cache's type (int8: cut off
+                               towards zero, saturating). Default 1. Not needed for a quantised
+                               cache. Any scale may be any number, but none that divides may be 0 */
     double logits_soft_cap; /* not 0; default 1 */
     int64_t sliding_window; /* at least 1, counts the query's own position; default 1 */
     bool use_q_scale;       /* default false, like all that follow but update_kv_cache */

@@ -15,6 +15,9 @@
 
 #define CALL OCTAVO_ATTENTION_CALL
 
+/* Keys in columns are words of so many bytes. */
+enum { COLUMN_WORD = 4 };
+
 static bool is_query_type(octavo_dtype dtype) {
     return dtype == OCTAVO_DTYPE_F32 || dtype == OCTAVO_DTYPE_F16 || dtype == OCTAVO_DTYPE_BF16;
 }
@@ -152,6 +155,14 @@ static octavo_status check_columns(const octavo_attention_args *args, octavo_err
                            CALL " (kv_cache): %lld elements a page; it must be [P, %lld] (see "
                                 "octavo_attention_page_elements)",
                            (long long)cache->extents[1], (long long)elements);
+    const size_t size = octavo_dtype_size(cache->dtype);
+    const size_t page_stride = (size_t)attention_stride_of(cache, 0) * size;
+    if ((uintptr_t)cache->data % COLUMN_WORD != 0 ||
+        (cache->extents[0] > 1 && page_stride % COLUMN_WORD != 0))
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL " (kv_cache): data at %p, pages %zu bytes apart; with "
+                                "OCTAVO_KV_COLUMNS both must be multiples of %d",
+                           cache->data, page_stride, COLUMN_WORD);
     return attention_check_written(cache, "kv_cache", error);
 }
 
@@ -229,6 +240,18 @@ static octavo_status check_head_arrays(const octavo_attention_args *args, octavo
     if (status == OCTAVO_OK)
         status = attention_check_per_head(&args->v_scales, "v_scales", "[Hkv]", n_kv, error);
     return status;
+}
+
+/* Nor may those for each head be 0 where they divide. Absent: none. */
+static octavo_status check_divisors(const octavo_array *scales, const char *name,
+                                    octavo_error *error) {
+    for (int64_t i = 0; scales->n_axes == 1 && i < scales->extents[0]; i++) {
+        if (((const float *)scales->data)[i] == 0.0f)
+            return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                               CALL " (%s): that of head %lld is 0, but it divides", name,
+                               (long long)i);
+    }
+    return OCTAVO_OK;
 }
 
 /* A scale that something is divided by. */
@@ -310,6 +333,12 @@ static octavo_status check_options(const octavo_attention_args *args, octavo_err
     if (status == OCTAVO_OK)
         status =
             check_scale(args->v_scale, args->use_v_scale && quantises_new(args), "v_scale", error);
+    if (status == OCTAVO_OK)
+        status = check_scale(args->q_scale, args->use_q_scale, "q_scale", error);
+    if (status == OCTAVO_OK && quantises_new(args))
+        status = check_divisors(&args->k_scales, "k_scales", error);
+    if (status == OCTAVO_OK && quantises_new(args))
+        status = check_divisors(&args->v_scales, "v_scales", error);
     if (status == OCTAVO_OK) status = check_tuning(args, error);
     return status;
 }

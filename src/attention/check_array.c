@@ -77,6 +77,13 @@ octavo_status attention_check_array(const octavo_array *array, const char *name,
     if (needs_data && array->data == NULL)
         return octavo_fail(error, OCTAVO_ERROR_INVALID, CALL " (%s): data is NULL; it must be %s",
                            name, axes);
+    const size_t size = octavo_dtype_size(array->dtype);
+    if (needs_data && size > 0 && (uintptr_t)array->data % size != 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           CALL
+                           " (%s): data at %p is not aligned to elements of %zu bytes; make an "
+                           "aligned copy",
+                           name, array->data, size);
     const int32_t last = n_axes - 1;
     if (!is_dense(array) && array->extents[last] > 1 && array->strides[last] != 1)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,

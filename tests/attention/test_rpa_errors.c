@@ -163,6 +163,16 @@ BREAK(output_scale_zero, w->args.use_output_scale = true; w->args.output_scale =
 BREAK(output_narrow, w->args.output.dtype = OCTAVO_DTYPE_FP8_E4M3)
 BREAK(k_scale_zero, w->args.use_k_scale = w->args.use_v_scale = true; w->args.k_scale = 0.0;
       narrow_cache(w))
+BREAK(k_scales_zero, w->args.use_v_scale = true; narrow_cache(w);
+      w->args.k_scales = ARRAY(w->sink, OCTAVO_DTYPE_F32, HKV))
+BREAK(q_scale_zero, w->args.use_q_scale = true; w->args.q_scale = 1e-60)
+BREAK(queries_unaligned, w->args.queries.data = (char *)w->queries + 2)
+BREAK(tables_unaligned, w->args.block_tables.data = (char *)w->tables + 1)
+BREAK(columns_unaligned, columns(w); w->args.kv_cache.dtype = OCTAVO_DTYPE_BF16;
+      w->args.keys.dtype = w->args.values.dtype = OCTAVO_DTYPE_BF16;
+      w->args.kv_cache.extents[1] = octavo_attention_page_elements(OCTAVO_DTYPE_BF16, PAGE, HKV, D,
+                                                                   D, false);
+      w->args.kv_cache.data = (char *)w->cache + 2)
 BREAK(scale_missing, w->args.use_k_scale = true; narrow_cache(w))
 BREAK(other_type, w->args.use_k_scale = w->args.use_v_scale = true; narrow_cache(w);
       w->args.keys.dtype = w->args.values.dtype = OCTAVO_DTYPE_BF16)
@@ -210,6 +220,11 @@ static const broken cases[] = {
     {"output_scale", OCTAVO_ERROR_INVALID, output_scale_zero},
     {"output", OCTAVO_ERROR_INVALID, output_narrow},
     {"k_scale", OCTAVO_ERROR_INVALID, k_scale_zero},
+    {"k_scales", OCTAVO_ERROR_INVALID, k_scales_zero},
+    {"q_scale", OCTAVO_ERROR_INVALID, q_scale_zero},
+    {"queries", OCTAVO_ERROR_INVALID, queries_unaligned},
+    {"block_tables", OCTAVO_ERROR_INVALID, tables_unaligned},
+    {"kv_cache", OCTAVO_ERROR_INVALID, columns_unaligned},
     {"keys", OCTAVO_ERROR_INVALID, scale_missing},
     {"keys", OCTAVO_ERROR_INVALID, other_type},
     {"type", OCTAVO_ERROR_INVALID, cross_window},
