@@ -30,7 +30,7 @@ static octavo_status add_step(octavo_json_reader *r, octavo_normalizer_type type
 }
 
 static octavo_status add_form(octavo_json_reader *r, octavo_normal_form form) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     octavo_status status = add_step(r, OCTAVO_NORMALIZER_FORM, &step);
     if (status == OCTAVO_OK) step->form = form;
     return status;
@@ -38,14 +38,14 @@ static octavo_status add_form(octavo_json_reader *r, octavo_normal_form form) {
 
 static octavo_status add_test(octavo_json_reader *r, octavo_normalizer_type type,
                               octavo_character_test *test) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     octavo_status status = add_step(r, type, &step);
     if (status == OCTAVO_OK) step->test = test;
     return status;
 }
 
 static octavo_status add_lower(octavo_json_reader *r) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     return add_step(r, OCTAVO_NORMALIZER_LOWER, &step);
 }
 
@@ -62,7 +62,7 @@ static octavo_status keep_text(octavo_json_reader *r, const json_t *object, cons
 }
 
 static octavo_status add_replace(octavo_json_reader *r, const json_t *json) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     octavo_status status = add_step(r, OCTAVO_NORMALIZER_REPLACE, &step);
     if (status == OCTAVO_OK) status = keep_text(r, json, "content", &step->text);
     if (status == OCTAVO_OK) status = octavo_json_pattern(r, json, &step->pattern);
@@ -70,7 +70,7 @@ static octavo_status add_replace(octavo_json_reader *r, const json_t *json) {
 }
 
 static octavo_status add_strip(octavo_json_reader *r, const json_t *json) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     octavo_status status = add_step(r, OCTAVO_NORMALIZER_STRIP, &step);
     if (status == OCTAVO_OK) status = octavo_json_bool(r, json, "strip_left", true, &step->left);
     if (status == OCTAVO_OK) status = octavo_json_bool(r, json, "strip_right", true, &step->right);
@@ -78,7 +78,7 @@ static octavo_status add_strip(octavo_json_reader *r, const json_t *json) {
 }
 
 static octavo_status add_charsmap(octavo_json_reader *r, const json_t *json) {
-    octavo_normalizer_step *step;
+    octavo_normalizer_step *step = NULL;
     octavo_text base64 = {0};
     if (octavo_json_get(json, "precompiled_charsmap") == NULL) return OCTAVO_OK;
     octavo_status status = octavo_json_text(r, json, "precompiled_charsmap", &base64);
