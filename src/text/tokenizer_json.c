@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 #include "text/tokenizer_json_reader.h"
+#include "text/tokenizer_utf8.h"
+
+#include <string.h>
 
 json_t *octavo_json_get(const json_t *object, const char *key) {
     json_t *value = json_object_get(object, key);
@@ -64,12 +67,25 @@ static octavo_status read_all(octavo_json_reader *r, octavo_tokenizer **tokenize
     return status;
 }
 
+/* Messages quote the file, cut at some byte: no control character of it and no half of a character
+ * may reach the terminal. */
+static void blank_odd_bytes(char *text) {
+    size_t length = strlen(text);
+    for (size_t at = 0; at < length; at++) {
+        at += octavo_utf8_valid_prefix(text + at, length - at);
+        if (at < length) text[at] = '?';
+    }
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
+}
+
 octavo_status octavo_tokenizer_from_json(const octavo_tokenizer_json *source,
                                          octavo_tokenizer **tokenizer, octavo_error *error) {
     octavo_assert(source != NULL && source->tokenizer != NULL && tokenizer != NULL);
     octavo_error inner = {0};
     octavo_json_reader r = {.root = source->tokenizer,
                             .config = source->config,
+                            .config_name = source->config_name,
                             .vocab = OCTAVO_VOCAB_INIT,
                             .error = &inner};
     octavo_status status;
@@ -78,8 +94,10 @@ octavo_status octavo_tokenizer_from_json(const octavo_tokenizer_json *source,
         status = octavo_fail_memory(&inner, "tokenizer", sizeof(*r.pipeline));
     else
         status = read_all(&r, tokenizer);
-    if (status != OCTAVO_OK)
+    if (status != OCTAVO_OK) {
+        blank_odd_bytes(inner.message);
         status = octavo_fail(error, status, "tokenizer (%s): %s", source->name, inner.message);
+    }
     octavo_pipeline_destroy(&r.pipeline);
     octavo_arena_deinit(&r.arena);
     return status;

@@ -109,9 +109,9 @@ static octavo_status read_named(octavo_json_reader *r, const char *key, int32_t 
     if (found < 0)
         return octavo_fail(
             r->error, OCTAVO_ERROR_FORMAT,
-            "tokenizer_config.json says that \"%s\" is \"%.60s\", which is no token; "
-            "the two files do not belong together",
-            key, text != NULL ? text : "");
+            "%s says that \"%s\" is \"%.60s\", which is no token; the two files do not "
+            "belong together",
+            r->config_name, key, text != NULL ? text : "");
     *id = found;
     return OCTAVO_OK;
 }

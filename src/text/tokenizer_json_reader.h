@@ -12,7 +12,8 @@
 
 typedef struct octavo_json_reader {
     json_t *root, *config; /* config may be NULL */
-    json_t *model_vocab;   /* its object or array */
+    const char *config_name;
+    json_t *model_vocab; /* its object or array */
     octavo_pipeline *pipeline;
     octavo_arena arena; /* the arrays that vocab points to */
     octavo_vocab vocab;

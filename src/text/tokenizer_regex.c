@@ -16,9 +16,10 @@
     "\\t-\\r "                                                                                     \
     "\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define WORD                                                                                       \
-    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}"     \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}"                                         \
     "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
-#define HEX "0-9A-Fa-f"
+#define NUMBERS "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" /* words too, but not inside classes */
+#define HEX     "0-9A-Fa-f"
 
 static octavo_status refuse(octavo_text text, const char *what, octavo_error *error) {
     int shown = text.length < 80 ? (int)text.length : 80;
@@ -36,7 +37,7 @@ static bool put_class_escape(octavo_buffer *out, char letter, bool in_class) {
         break;
     case 'w':
     case 'W':
-        inside = WORD;
+        inside = in_class ? WORD : WORD NUMBERS;
         break;
     case 'h':
     case 'H':
