@@ -133,7 +133,7 @@ static octavo_status read_normalizer(octavo_json_reader *r, const json_t *json, 
     if (strcmp(type, "BertNormalizer") == 0) return add_bert(r, json);
     if (strcmp(type, "Precompiled") == 0) return add_charsmap(r, json);
     if (strcmp(type, "Prepend") == 0) {
-        octavo_normalizer_step *step;
+        octavo_normalizer_step *step = NULL;
         octavo_status status = add_step(r, OCTAVO_NORMALIZER_PREPEND, &step);
         if (status == OCTAVO_OK) status = keep_text(r, json, "prepend", &step->text);
         return status;
@@ -167,7 +167,7 @@ static octavo_status add_decoder(octavo_json_reader *r, octavo_decoder_type type
 }
 
 static octavo_status add_decoder_replace(octavo_json_reader *r, const json_t *json) {
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     octavo_status status = add_decoder(r, OCTAVO_DECODER_REPLACE, &step);
     if (status == OCTAVO_OK)
         status = keep_text(r, json_object_get(json, "pattern"), "String", &step->text);
@@ -194,7 +194,7 @@ static octavo_status add_decoder_strip(octavo_json_reader *r, const json_t *json
         r->pipeline->drops_space = start == 1;
         return OCTAVO_OK;
     }
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     status = add_decoder(r, OCTAVO_DECODER_STRIP, &step);
     if (status != OCTAVO_OK) return status;
     step->text = content;
@@ -204,7 +204,7 @@ static octavo_status add_decoder_strip(octavo_json_reader *r, const json_t *json
 }
 
 static octavo_status add_decoder_marks(octavo_json_reader *r, const json_t *json) {
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     octavo_status status = add_decoder(r, OCTAVO_DECODER_MARKS, &step);
     if (status == OCTAVO_OK) status = keep_text(r, json, "replacement", &step->text);
     bool adds = true;
@@ -216,7 +216,7 @@ static octavo_status add_decoder_marks(octavo_json_reader *r, const json_t *json
 }
 
 static octavo_status add_decoder_words(octavo_json_reader *r, const json_t *json) {
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     octavo_status status = add_decoder(r, OCTAVO_DECODER_WORDPIECE, &step);
     if (status == OCTAVO_OK) status = keep_text(r, json, "prefix", &step->text);
     if (status == OCTAVO_OK) status = octavo_json_bool(r, json, "cleanup", true, &step->cleans);
@@ -225,7 +225,7 @@ static octavo_status add_decoder_words(octavo_json_reader *r, const json_t *json
 
 static octavo_status read_decoder(octavo_json_reader *r, const json_t *json, decoder_state *state) {
     const char *type = octavo_json_type(json);
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     if (strcmp(type, "Sequence") == 0 && state->depth < DEPTH_MAX) {
         const json_t *steps = json_object_get(json, "decoders");
         octavo_status status = OCTAVO_OK;
@@ -254,7 +254,7 @@ static octavo_status read_decoder(octavo_json_reader *r, const json_t *json, dec
 octavo_status octavo_json_read_decoder(octavo_json_reader *r) {
     const json_t *json = octavo_json_get(r->root, "decoder");
     decoder_state state = {0};
-    octavo_decoder_step *step;
+    octavo_decoder_step *step = NULL;
     if (json == NULL) return add_decoder(r, OCTAVO_DECODER_JOIN, &step);
     return read_decoder(r, json, &state);
 }

@@ -32,7 +32,7 @@ static octavo_status add_step(octavo_json_reader *r, octavo_splitter_type type,
 
 static octavo_status add_test(octavo_json_reader *r, octavo_character_test *test,
                               octavo_split_behavior behavior) {
-    octavo_splitter_step *step;
+    octavo_splitter_step *step = NULL;
     octavo_status status = add_step(r, OCTAVO_SPLITTER_PATTERN, &step);
     if (status != OCTAVO_OK) return status;
     step->pattern.test = test;
@@ -61,7 +61,7 @@ static octavo_status read_behavior(octavo_json_reader *r, const json_t *json,
 }
 
 static octavo_status add_split(octavo_json_reader *r, const json_t *json) {
-    octavo_splitter_step *step;
+    octavo_splitter_step *step = NULL;
     octavo_status status = add_step(r, OCTAVO_SPLITTER_PATTERN, &step);
     if (status != OCTAVO_OK) return status;
     step->behavior = OCTAVO_SPLIT_ISOLATED;
@@ -72,7 +72,7 @@ static octavo_status add_split(octavo_json_reader *r, const json_t *json) {
 }
 
 static octavo_status add_delimiter(octavo_json_reader *r, const json_t *json) {
-    octavo_splitter_step *step;
+    octavo_splitter_step *step = NULL;
     octavo_text delimiter = {0};
     octavo_status status = octavo_json_text(r, json, "delimiter", &delimiter);
     if (status == OCTAVO_OK) status = add_step(r, OCTAVO_SPLITTER_PATTERN, &step);
@@ -85,7 +85,7 @@ static octavo_status add_delimiter(octavo_json_reader *r, const json_t *json) {
 static octavo_status add_bytes(octavo_json_reader *r, const json_t *json) {
     static const octavo_text pattern = {PATTERN_GPT2, sizeof(PATTERN_GPT2) - 1};
     bool has_prefix = true, has_regex = true;
-    octavo_splitter_step *step;
+    octavo_splitter_step *step = NULL;
     octavo_status status = octavo_json_bool(r, json, "add_prefix_space", true, &has_prefix);
     if (status == OCTAVO_OK) status = octavo_json_bool(r, json, "use_regex", true, &has_regex);
     if (status == OCTAVO_OK && has_prefix) status = add_step(r, OCTAVO_SPLITTER_PREFIX, &step);
@@ -107,7 +107,7 @@ static octavo_status add_marks(octavo_json_reader *r, const json_t *json) {
     static const char *const schemes[] = {[OCTAVO_PREPEND_NEVER] = "never",
                                           [OCTAVO_PREPEND_FIRST] = "first",
                                           [OCTAVO_PREPEND_ALWAYS] = "always"};
-    octavo_splitter_step *step;
+    octavo_splitter_step *step = NULL;
     octavo_text mark = {0};
     bool adds = true; /* what old files say instead of a scheme */
     octavo_status status = octavo_json_text(r, json, "replacement", &mark);
