@@ -13,6 +13,7 @@ from typing import Any
 from . import _octavo
 from ._arrays import dtype_code, error
 from ._attention import ragged_page_attention_v3
+from ._call import integer_of
 from ._context import AttentionContext
 from .backend import AttentionBackend, AttentionLayer
 
@@ -60,14 +61,20 @@ def page_elements(
     ------
     ValueError
         There is no such page.
+    TypeError
+        An extent is no integer.
     """
     code = dtype_code(dtype)
-    wide = head_dim if value_dim is None else value_dim
+    extents = {
+        "page_size": page_size,
+        "num_kv_heads": num_kv_heads,
+        "head_dim": head_dim,
+        "value_dim": head_dim if value_dim is None else value_dim,
+    }
+    numbers = [integer_of(name, extent) for name, extent in extents.items()]
     elements = 0
-    if code is not None:
-        elements = _octavo.page_elements(
-            code, page_size, num_kv_heads, head_dim, wide, value_in_key
-        )
+    if code is not None and max(numbers) < 2**63:
+        elements = _octavo.page_elements(code, *(max(n, 0) for n in numbers), value_in_key)
     if elements <= 0:
         raise error(
             "page",

@@ -44,6 +44,14 @@ ITEM_BYTES = (4, 2, 2, 1, 1, 1, 4)
 # The library's own names are understood as well.
 ALIASES = {"f32": 0, "f16": 1, "bf16": 2, "fp8_e4m3": 3, "fp8_e5m2": 4, "i32": 6}
 
+# What some arrays must be, whatever the rest is.
+_WANTED = {
+    **dict.fromkeys(
+        ("kv_lens", "block_tables", "query_start_loc", "distribution", "key_start_loc"), "int32"
+    ),
+    **dict.fromkeys(("attention_sink", "alibi_slopes", "k_scales", "v_scales"), "float32"),
+}
+
 # octavo_dtype by DLPack's (type code, bits).
 _DLPACK = {(2, 32): 0, (2, 16): 1, (4, 16): 2, (10, 8): 3, (12, 8): 4, (0, 8): 5, (0, 32): 6}
 _DLPACK_CPU = (1, 3)  # plain memory, and memory of the host pinned for CUDA
@@ -90,10 +98,16 @@ def numpy_dtype(code):
     return np.dtype(name)
 
 
-def _known(dtype, name):
+def _wanted(name):
+    return _WANTED.get(name, f"one of {', '.join(DTYPES)}")
+
+
+def known_code(dtype, name):
+    """octavo_dtype of an array's dtype; ValueError for one that the library does not have."""
     code = dtype_code(dtype)
     if code is None:
-        raise error(name, f"dtype {dtype} is not one of {', '.join(DTYPES)}")
+        dtype = str(dtype).rpartition(".")[2]
+        raise error(name, f"dtype is {dtype}; it must be {_wanted(name)}")
     return code
 
 
@@ -118,7 +132,7 @@ _numpy_codes: dict = {}
 def _numpy_code(dtype, name):
     if not dtype.isnative:
         raise error(name, f"dtype {dtype.str} has another byte order; convert it first")
-    code = _known(dtype, name)
+    code = known_code(dtype, name)
     _numpy_codes[dtype] = code
     return code
 
@@ -143,7 +157,7 @@ def _describe_torch(tensor, name):
         raise error(name, f"is on device {tensor.device}; only the CPU's memory is used")
     if str(tensor.layout) != "torch.strided":
         raise error(name, f"has layout {tensor.layout}; it must be strided")
-    code = _known(tensor.dtype, name)
+    code = known_code(tensor.dtype, name)
     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
     return tensor.data_ptr(), code, tuple(tensor.shape), strides, tensor
 
@@ -165,7 +179,7 @@ def _describe_dlpack(array, name, writable):
     address, type_code, bits, lanes, shape, strides, read_only = _octavo.dlpack(capsule)
     code = _DLPACK.get((type_code, bits)) if lanes == 1 else None
     if code is None:
-        raise error(name, f"DLPack type {type_code} of {bits} bits is not one of {', '.join(DTYPES)}")
+        raise error(name, f"DLPack type {type_code} of {bits} bits; it must be {_wanted(name)}")
     if writable and read_only:
         raise error(name, "is read-only, but would be written")
     return address, code, shape, strides, capsule
@@ -175,7 +189,7 @@ def describe_dtype(array, name):
     """octavo_dtype of any array."""
     if kind_of(array, name) == "dlpack":
         return describe(array, name)[1]
-    return _known(array.dtype, name)
+    return known_code(array.dtype, name)
 
 
 def shape_of(array, name):

@@ -76,16 +76,21 @@ def ragged_page_attention_v3(
     size or the way a prompt is cut into calls.
 
     Sizes: ``T`` rows of tokens, ``S`` rows of sequences, ``P`` pages, ``Hq`` query and ``Hkv`` kv
-    heads, ``D`` lanes of a head (1 to 512).
+    heads, ``D`` lanes of a query and a key (1 to 512, with ``layout="columns"`` to 576), ``Dv`` of a
+    value and of the output (1 to 512; D with ``layout="rows"``).
 
     Parameters
     ----------
     queries : array, shape (T, Hq, D)
         float32, float16 or bfloat16. Its kind is that of the results.
-    keys, values : array, shape (T, Hkv, D)
+    keys, values : array, shape (T, Hkv, D) and (T, Hkv, Dv)
         Of the new tokens, in the cache's dtype. Also in the queries' dtype, if both k and v scales
         are given: they are then divided by them, clipped to the range of the cache's dtype and
-        rounded to it. With ``value_dim`` values are None.
+        rounded to it, nearest even, int8 as well. With ``value_dim`` values are None. Where nothing
+        is written (``update_kv_cache=False``, or ``type="encoder_decoder"`` without
+        ``key_start_loc``) their data are not read, but their shape and dtype still count, as Hkv is
+        known from them: any memory of the right shape does, also one row broadcast. Only
+        `AttentionBackend`, which is told its kv heads, takes None there.
     kv_cache : array, shape (P, page_size, ceil(2 * Hkv / pk), pk, Dp)
         float32, float16, bfloat16, float8_e4m3fn, float8_e5m2 or int8, with ``pk = 4 // itemsize``
         and ``Dp`` = D rounded up to a multiple of 128. In a slot row ``2 * h`` is the key and row
@@ -108,7 +113,9 @@ def ragged_page_attention_v3(
     logits_soft_cap : float, optional
         Bound of the logits; not 0.
     q_scale : float, optional
-        Queries are divided by it and rounded to the cache's dtype first.
+        Queries are divided by it and rounded to the cache's dtype first. With an int8 cache they are
+        truncated towards zero, as the original's cast does it, while new keys and values are rounded
+        to the nearest.
     k_scale, v_scale : float, optional
         The cache holds ``k / k_scale`` and ``v / v_scale``.
     chunk_prefill_size, num_kv_pages_per_block, num_queries_per_block : int, optional
@@ -126,7 +133,8 @@ def ragged_page_attention_v3(
     softmax_aux : array of float32, shape (Hq,), optional
         Another name of ``attention_sink``.
     update_kv_cache : bool, default True
-        False: keys and values are not looked at, all is read from the cache, nothing is written.
+        False: all is read from the cache, nothing is written, and the data of keys and values are
+        not read; their shape and dtype still count.
     precision : {"strict", "bf16"}, default "strict"
         Softmax weights enter the product with the values as they are, or rounded to bfloat16, which
         costs up to 2**-9 of a value and is faster where the machine has bfloat16 products.
@@ -146,27 +154,30 @@ def ragged_page_attention_v3(
         With ``output_scale``: float8_e4m3fn, float8_e5m2 or int8. By default ``out``'s dtype, or the
         cache's if that is one of these.
     key_start_loc : array of int32, shape (S + 1,), optional
-        With ``type="encoder_decoder"``: rows of each sequence's new keys and values; there are none
-        without it.
+        With ``type="encoder_decoder"``: rows of each sequence's new keys and values, of which there
+        may be more or fewer than T. Without it there are none: keys and values are then treated as
+        with ``update_kv_cache=False``.
     layout : {"rows", "columns"}, default "rows"
         ``"columns"``: kv_cache has shape (P, E) with ``E = octavo.page_elements(...)``, the layout
-        in which the kernel is fastest; values may then be narrower or wider than keys.
+        in which the kernel is fastest; keys may then be up to 576 lanes wide, and values narrower or
+        wider than keys.
     page_size : int, optional
         Slots of a page, with ``layout="columns"`` only.
     value_dim : int, optional
         With ``layout="columns"``: a value is the first ``value_dim`` lanes of its key, and ``values``
-        is None.
+        is None (latent attention).
     in_place : bool, default False
         Write into ``kv_cache`` and return it. By default the cache is copied first, as JAX does.
         Refused for JAX arrays: donate them.
     out : array, optional
-        Where the output goes, shape (T, Hq, D); it may not share memory with the others.
+        Where the output goes, shape (T, Hq, Dv); it may not share memory with the others.
     context : AttentionContext, optional
-        Threads and instruction set.
+        Threads and instruction set. Calls that take less than some 0.1 ms (a few tokens over short
+        sequences) are as fast with ``AttentionContext(threads=1)``, and leave the other cores alone.
 
     Returns
     -------
-    output : array, shape (T, Hq, D)
+    output : array, shape (T, Hq, Dv)
         Of the queries' kind and dtype; rows of no sequence are 0.
     kv_cache : array
         The updated cache; the given one if nothing was to be written.
@@ -176,9 +187,10 @@ def ragged_page_attention_v3(
     ValueError
         Shapes, dtypes, strides or numbers that make no valid call, the contents of the index arrays
         included; nothing was written then. Inside ``jax.jit`` contents are known only when the
-        program runs: then JAX raises its own error with the same text.
+        program runs: JAX then raises ``jax.errors.JaxRuntimeError`` or ValueError, either with the
+        same text, and a cache that was donated to the program is gone.
     TypeError
-        An argument that is no array.
+        An argument that is no array, or a number that is none; also a float for an integer.
     MemoryError
         There is no memory for the call.
 
@@ -223,7 +235,10 @@ def ragged_page_attention_v3(
         if array is not None:
             kind_of(array, name)
         elif name in _REQUIRED:
-            raise TypeError(f"ragged paged attention ({name}): None is no array")
+            raise TypeError(
+                f"ragged paged attention ({name}): None is no array"
+                + "; shape and dtype count even where no data are read" * (name == "keys")
+            )
     if softmax_scale is None:
         softmax_scale = max(1, shape_of(queries, "queries")[-1]) ** -0.5
     tuning = {

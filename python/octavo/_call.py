@@ -2,11 +2,14 @@
 """A call in one normal form, between the function that users see and the ways to run it."""
 
 import operator
+import re
+import reprlib
 
 import numpy as np
 
 from . import _octavo
 from ._arrays import (
+    ALIASES,
     DTYPE_NAMES,
     DTYPES,
     NAMES,
@@ -17,6 +20,7 @@ from ._arrays import (
     empty,
     error,
     kind_of,
+    known_code,
     like_queries,
     shape_of,
 )
@@ -41,6 +45,57 @@ FLAGS = ("update_kv_cache", "value_in_key")
 CHOICES = {"type": TYPES, "precision": PRECISIONS, "layout": LAYOUTS}
 
 
+# The library's words where they are those of C programs, and Python's.
+_WORDS = (
+    ("set use_logits_soft_cap = false for none", "None for none"),
+    ("with OCTAVO_KV_COLUMNS", 'with layout="columns"'),
+    ("octavo_attention_page_elements", "octavo.page_elements"),
+    ("(value_in_key): needs layout = OCTAVO_KV_COLUMNS", '(value_dim): needs layout="columns"'),
+    ("beside value_in_key", "beside value_dim"),
+    ("(values): has 0 axes", "(values): is None"),
+    ("it must be 1 (all strides 0 mean a dense array)", "it must be 1; make a dense copy"),
+    ("leave it at 0", "leave it out"),
+    (
+        "(block_tables): has 2 axes; it must be [S * pages_per_seq]",
+        "(block_tables): has 2 axes; it must be [S * pages_per_seq], flatten it by reshape(-1)",
+    ),
+)
+_DTYPE_WORDS = re.compile(rf"\b({'|'.join((*ALIASES, *DTYPES))})\b(?: \(\d+\))?")
+
+
+def in_python(text):
+    """A message of the library in the words of this module."""
+    for theirs, ours in _WORDS:
+        text = text.replace(theirs, ours)
+    return _DTYPE_WORDS.sub(lambda found: DTYPE_NAMES[dtype_code(found[1])], text)
+
+
+def guarded(function, *arguments):
+    """Calls a function of the C module; a ValueError of it comes in the words of this module."""
+    try:
+        return function(*arguments)
+    except ValueError as reason:
+        raise ValueError(in_python(str(reason))) from None
+
+
+def real_of(name, value, call="ragged paged attention"):
+    """A float; TypeError for what is no number."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{call} ({name}): {reprlib.repr(value)} does not fit a float") from None
+    except (TypeError, ValueError) as reason:
+        raise TypeError(f"{call} ({name}): {reprlib.repr(value)} is no number") from reason
+
+
+def integer_of(name, value, call="ragged paged attention"):
+    """An int; TypeError for what is no integer, such as a float."""
+    try:
+        return operator.index(value)
+    except TypeError as reason:
+        raise TypeError(f"{call} ({name}): {reprlib.repr(value)} is no integer") from reason
+
+
 def choice(name, value):
     """The number of a choice's name."""
     number = CHOICES[name].get(value) if isinstance(value, str) else None
@@ -51,10 +106,10 @@ def choice(name, value):
 
 def scalars_of(given):
     """The scalars of a dict by name, as Python's own numbers, without those that are None."""
-    scalars = {name: float(given[name]) for name in REALS if given[name] is not None}
+    scalars = {name: real_of(name, given[name]) for name in REALS if given[name] is not None}
     for name in INTEGERS:
         if given[name] is not None:
-            scalars[name] = operator.index(given[name])
+            scalars[name] = integer_of(name, given[name])
     for name in FLAGS:
         scalars[name] = bool(given[name])
     for name in CHOICES:
@@ -143,13 +198,21 @@ def execute(call, output, kv_cache):
     ]
     described.insert(NAMES.index("kv_cache"), describe(kv_cache, "kv_cache", writable=call.updates))
     described.append(describe(output, "output", writable=True))
-    _octavo.attention(tuple(described), call.scalars, *call.settings)
+    guarded(_octavo.attention, tuple(described), call.scalars, *call.settings)
+
+
+def specs_of(arrays):
+    """What `check_shapes` wants to know of arrays, which may be traced ones."""
+    return [
+        None if array is None else (known_code(array.dtype, name), tuple(array.shape))
+        for name, array in zip(NAMES, arrays)
+    ]
 
 
 def check_shapes(specs, scalars, output):
     """Raises ValueError for what dtypes, shapes and scalars alone show to be wrong.
 
-    ``specs`` has ``(octavo_dtype or None, shape)`` or None for each of ``NAMES``; ``output`` is one
+    ``specs`` has ``(octavo_dtype, shape)`` or None for each of ``NAMES``; ``output`` is one
     more. The arrays need not exist: index arrays are taken to hold zeros, which is no sequence, and
     other vectors ones.
     """
@@ -161,11 +224,9 @@ def check_shapes(specs, scalars, output):
             described.append(None)
             continue
         code, shape = spec
-        if code is None:
-            raise error(name, f"its dtype is not one of {', '.join(DTYPE_NAMES.values())}")
         data = ones if code == DTYPES["float32"] else zeros
         described.append((data.__array_interface__["data"][0], code, tuple(shape), None, data))
-    _octavo.check(tuple(described), scalars)
+    guarded(_octavo.check, tuple(described), scalars)
 
 
 def run(call, in_place, out):

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import operator
-
 from . import _octavo
+from ._call import integer_of
 
 
 class AttentionContext:
@@ -35,7 +34,7 @@ class AttentionContext:
     __slots__ = ("_isa", "_pin", "_threads")
 
     def __init__(self, threads: int = 0, isa: str | None = None, *, pin: bool = False) -> None:
-        self._threads = operator.index(threads)
+        self._threads = integer_of("threads", threads, "attention context")
         self._isa = "" if isa is None else str(isa)
         self._pin = bool(pin)
         try:
@@ -88,10 +87,10 @@ def _make(threads, isa, pin):
 DEFAULT_SETTINGS = (0, "", False)
 
 
-def settings_of(context):
+def settings_of(context, call="ragged paged attention"):
     """``(threads, isa, pin)`` of a context or of None."""
     if context is None:
         return DEFAULT_SETTINGS
     if not isinstance(context, AttentionContext):
-        raise TypeError(f"context: {type(context).__name__} is no octavo.AttentionContext")
+        raise TypeError(f"{call} (context): {type(context).__name__} is no octavo.AttentionContext")
     return context._settings

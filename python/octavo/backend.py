@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,11 +23,12 @@ from ._arrays import (
     shape_of,
 )
 from ._attention import Array, ragged_page_attention_v3
-from ._call import PRECISIONS, TYPES, check_shapes, scalars_of
+from ._call import PRECISIONS, TYPES, check_shapes, integer_of, real_of, scalars_of
 from ._context import AttentionContext, settings_of
 
 __all__ = ["AttentionBackend", "AttentionLayer"]
 
+_CALL = "attention backend"
 _ATTN_TYPES = {**{name: name for name in TYPES}, "encoder_only": "encoder"}
 
 # Engines' names of a cache's dtype besides those of dtypes.
@@ -158,7 +158,7 @@ class AttentionBackend:
         )
         if self.num_heads % self.num_kv_heads:
             raise _error("num_kv_heads", f"{num_kv_heads} do not divide {num_heads} query heads")
-        self.scale = float(scale)
+        self.scale = real_of("scale", scale, _CALL)
         if not math.isfinite(self.scale) or self.scale == 0:
             raise _error("scale", f"{scale}; it is 1 / sqrt(head_size) as a rule")
         self.alibi_slopes = _per_head("alibi_slopes", alibi_slopes, self.num_heads)
@@ -171,7 +171,7 @@ class AttentionBackend:
         self.use_irope = bool(use_irope)
         self.irope_chunk_size = irope_chunk_size
         self.context = context
-        settings_of(context)
+        settings_of(context, _CALL)
         if kv_sharing_target_layer_name is not None:
             _check_name(kv_sharing_target_layer_name)
         self._dtype = _cache_dtype(kv_cache_dtype)
@@ -303,7 +303,8 @@ class AttentionBackend:
             The int32 arrays of the batch: ``seq_lens`` or ``kv_lens``, shape (S,);
             ``block_tables`` or ``block_table``, shape (S * pages_per_seq,) or (S, pages_per_seq);
             ``query_start_loc``, shape (S + 1,); ``request_distribution`` or ``distribution``, shape
-            (3,); for cross-attention ``key_start_loc``, shape (S + 1,), or None for no new keys.
+            (3,); for cross-attention ``key_start_loc``, shape (S + 1,), or None for no new keys. One
+            name of each; both only with the same numbers.
         output : array, shape like query, optional
             Where the output goes.
         output_scale : float, optional
@@ -369,7 +370,7 @@ class AttentionBackend:
             **_scales_of(layer, kv_cache, keys),
             attention_sink=_like(queries, self.sinks),
             alibi_slopes=_like(queries, self.alibi_slopes),
-            output_scale=None if output_scale is None else float(output_scale),
+            output_scale=output_scale,
             output_dtype=output_dtype,
             layout=layout,
             page_size=page_size,
@@ -437,18 +438,18 @@ class AttentionBackend:
 
 
 def _error(where, text):
-    return ValueError(f"attention backend ({where}): {text}")
+    return ValueError(f"{_CALL} ({where}): {text}")
 
 
 def _wrapped(where, reason):
     """The same exception with the place before its text."""
     kind = TypeError if isinstance(reason, TypeError) else ValueError
-    return kind(f"attention backend ({where}): {reason}")
+    return kind(f"{_CALL} ({where}): {reason}")
 
 
 def _count(name, value):
     """A number of at least 1."""
-    number = operator.index(value)
+    number = integer_of(name, value, _CALL)
     if not 1 <= number < 2**31:
         raise _error(name, f"{number}; it must be at least 1")
     return number
@@ -488,7 +489,7 @@ def _per_head(name, values, n_heads):
     """A float32 copy of one number for each head."""
     if values is None:
         return None
-    numbers = np.array([float(x) for x in values], np.float32)
+    numbers = np.array([real_of(name, x, _CALL) for x in values], np.float32)
     if len(numbers) != n_heads:
         raise _error(name, f"{len(numbers)} values; it must have one for each of {n_heads} heads")
     return numbers
@@ -553,11 +554,27 @@ def _batch_of(metadata):
         found = [array for array in found if array is not None]
         if not found and name != "key_start_loc":
             raise ValueError(f"the metadata has no {' or '.join(spellings)}")
+        if len(found) == 2 and found[0] is not found[1] and not _are_equal(*found, name):
+            raise ValueError(
+                f"the metadata has both {' and '.join(spellings)}, which are not known to be equal; "
+                "leave one out"
+            )
         batch[name] = found[0] if found else None
     tables = batch["block_tables"]
     if len(shape_of(tables, "block_tables")) == 2:
         batch["block_tables"] = _flat_tables(tables, shape_of(batch["kv_lens"], "kv_lens"))
     return batch
+
+
+def _are_equal(a, b, name):
+    """Whether two index arrays hold the same numbers, where that is known: not of traced ones."""
+    try:
+        a, b = (_view(describe(array, name)).reshape(-1) for array in (a, b))
+    except (TypeError, ValueError) as reason:
+        if type(reason) in (TypeError, ValueError):
+            raise
+        return False  # JAX's own error for an array without contents
+    return np.array_equal(a, b)
 
 
 def _flat_tables(tables, lens_shape):

@@ -3,10 +3,14 @@
 
 `ragged_page_attention_v3` has the arguments of `octavo.ragged_page_attention_v3`; all that is no array
 is static. Shapes, dtypes and scalars that make no valid call are a ValueError when the program is
-traced, and so are the contents of the index arrays outside of a compiled program; inside of one they
-are JAX's runtime error with the same text. A donated cache is updated where it lies::
+traced, and so are the contents of the index arrays outside of a compiled program. Inside of one they
+are an error when the program runs, with the same text: JAX raises ``jax.errors.JaxRuntimeError`` or,
+as a rule where the program is compiled already, ValueError, so catch both. A donated cache is updated
+where it lies::
 
     step = jax.jit(step, donate_argnames="kv_cache")
+
+Donated is given away: after a step that failed when it ran, the cache is gone.
 
 There are no gradients.
 """
@@ -19,7 +23,7 @@ import numpy as np
 
 from . import _attention, _octavo
 from ._arrays import NAMES, describe, dtype_code, error, numpy_dtype
-from ._call import check_shapes
+from ._call import check_shapes, guarded, specs_of
 
 try:
     import jax
@@ -55,7 +59,7 @@ def _check_contents(call, output):
         None if array is None else describe(array, name) for name, array in zip(NAMES, call.arrays)
     ]
     described.append((described[0][0], dtype_code(output.dtype), output.shape, None, None))
-    _octavo.check(tuple(described), call.scalars)
+    guarded(_octavo.check, tuple(described), call.scalars)
 
 
 def _attributes(call):
@@ -76,8 +80,7 @@ def _run(call):
     queries, kv_cache = call.arrays[0], call.array("kv_cache")
     dtype = queries.dtype if call.output_code is None else numpy_dtype(call.output_code)
     output = jax.ShapeDtypeStruct(call.output_shape, dtype)
-    specs = [None if x is None else (dtype_code(x.dtype), x.shape) for x in call.arrays]
-    check_shapes(specs, call.scalars, (dtype_code(dtype), output.shape))
+    check_shapes(specs_of(call.arrays), call.scalars, (dtype_code(dtype), output.shape))
     operands = [array for array in call.arrays if array is not None]
     if not any(isinstance(array, jax.core.Tracer) for array in operands):
         _check_contents(call, output)

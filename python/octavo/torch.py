@@ -23,7 +23,18 @@ import torch
 
 from . import _attention
 from ._arrays import DTYPE_NAMES, NAMES, dtype_code
-from ._call import CHOICES, FLAGS, INTEGERS, REALS, Call, check_shapes, execute, run, scalars_of
+from ._call import (
+    CHOICES,
+    FLAGS,
+    INTEGERS,
+    REALS,
+    Call,
+    check_shapes,
+    execute,
+    run,
+    scalars_of,
+    specs_of,
+)
 from ._context import DEFAULT_SETTINGS
 
 __all__ = ["ragged_page_attention_v3"]
@@ -100,7 +111,7 @@ def _read(*tensors, **given):
 def _fake_output(call):
     """The output's shape while a program is traced; what is known to be wrong is an error now."""
     output = _new_output(call)
-    specs = [None if x is None else (dtype_code(x.dtype), tuple(x.shape)) for x in call.arrays]
+    specs = specs_of(call.arrays)
     out = (dtype_code(output.dtype), tuple(output.shape))
     if all(type(n) is int for spec in (*specs, out) if spec for n in spec[1]):
         check_shapes(specs, call.scalars, out)

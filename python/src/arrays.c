@@ -69,9 +69,9 @@ static bool read_array(PyObject *description, octavo_py_array which, octavo_arra
     const size_t bytes = octavo_dtype_size(made.dtype);
     if (bytes > 1 && address % bytes != 0) {
         PyErr_Format(PyExc_ValueError,
-                     CALL " (%s): elements of %zu bytes at the odd address 0x%llx; make an aligned "
+                     CALL " (%s): is not aligned to its elements of %zu bytes; make an aligned "
                           "copy",
-                     name, bytes, address);
+                     name, bytes);
         return false;
     }
     *array = made;

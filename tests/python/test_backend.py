@@ -244,6 +244,38 @@ def test_metadata_by_other_names():
         assert np.array_equal(backend.forward(NAME, *rows, metadata), want)
 
 
+def test_metadata_by_both_names():
+    arrays = batch()
+    want, _ = direct(arrays)
+    rows = [flat(arrays[x]) for x in ("queries", "keys", "values")]
+    first = vars(metadata_of(arrays))
+    same = {
+        "kv_lens": arrays["kv_lens"].copy(),
+        "block_table": arrays["block_tables"],  # flat beside the 2-D one
+        "distribution": arrays["distribution"],
+    }
+    other = {name: array.copy() for name, array in same.items()}
+    for array in other.values():
+        array[-1] += 1
+    backend = make()
+    cache = arrays["kv_cache"].copy()
+    backend.bind_cache(NAME, cache)
+    for metadata in ({**first, **same}, SimpleNamespace(**first, **same)):
+        assert np.array_equal(backend.forward(NAME, *rows, metadata), want)
+    before = cache.copy()
+    for name, names in (
+        ("kv_lens", "seq_lens and kv_lens"),
+        ("block_table", "block_tables and block_table"),
+        ("distribution", "request_distribution and distribution"),
+    ):
+        for wrong in (other[name], other[name][:-1]):
+            with pytest.raises(ValueError, match=rf"layer {NAME}.*has both {names}, .* leave one out"):
+                backend.forward(NAME, *rows, {**first, name: wrong})
+    with pytest.raises(ValueError, match=r"\(kv_lens\): dtype is int64; it must be int32"):
+        backend.forward(NAME, *rows, {**first, "kv_lens": arrays["kv_lens"].astype(np.int64)})
+    assert np.array_equal(bits(cache), bits(before))
+
+
 def test_sharing_reads_the_target():
     arrays = batch(filled=True)
     want, same = direct(arrays, update_kv_cache=False)
@@ -538,3 +570,34 @@ def test_jax():
         backend.forward(NAME, *rows, metadata, output=got)
     with pytest.raises(ValueError, match=rf"layer {NAME}.*\(kv_lens\)"):
         backend.forward(NAME, *rows, {**metadata, "seq_lens": jax.numpy.zeros(4, np.int32)})
+
+
+def test_jax_binding_that_outlives_its_step():
+    """A step that binds leaves its tracer bound: bind again what came back, or unbind."""
+    jax = framework("jax")
+    arrays = batch()
+    want, want_cache = direct(arrays)
+    backend = make()
+    rows = [jax.numpy.asarray(flat(arrays[x])) for x in ("queries", "keys", "values")]
+    metadata = converted(metadata_of(arrays), jax.numpy.asarray)
+
+    @jax.jit
+    def step(cache, rows, metadata):
+        backend.bind_cache(NAME, cache)
+        output = backend.forward(NAME, *rows, metadata)
+        return output, backend.cache(NAME)
+
+    output, cache = step(jax.numpy.asarray(arrays["kv_cache"]), rows, metadata)
+    assert np.array_equal(output, want) and np.array_equal(bits(cache), bits(want_cache))
+    with pytest.raises(TypeError, match=rf"layer {NAME}.*unexpected tracer"):
+        jax.block_until_ready(backend.forward(NAME, *rows, metadata))
+    backend.bind_cache(NAME, cache)
+    assert np.array_equal(backend.forward(NAME, *rows, metadata), want)
+
+    @jax.jit
+    def both_names(cache, metadata):
+        backend.bind_cache(NAME, cache)
+        return backend.forward(NAME, *rows, metadata), backend.unbind_cache(NAME)
+
+    with pytest.raises(ValueError, match="has both seq_lens and kv_lens, which are not known to be"):
+        both_names(cache, {**metadata, "kv_lens": metadata["seq_lens"] + 0})

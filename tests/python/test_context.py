@@ -41,7 +41,7 @@ def test_settings_that_cannot_be(threads, isa):
 
 
 def test_context_of_another_type():
-    with pytest.raises(TypeError, match="context: int is no octavo.AttentionContext"):
+    with pytest.raises(TypeError, match=r"\(context\): int is no octavo.AttentionContext"):
         octavo.ragged_page_attention_v3(**batch(), context=3)
 
 

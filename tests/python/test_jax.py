@@ -136,9 +136,9 @@ def test_errors_when_traced():
         jitted({**given, "kv_cache": given["kv_cache"][..., :64]})
     with pytest.raises(ValueError, match=r"\(queries\): has 2 axes"):
         jitted({**given, "queries": given["queries"][0]})
-    with pytest.raises(ValueError, match=r"\(keys\): dtype is f16"):
+    with pytest.raises(ValueError, match=r"\(keys\): dtype is float16"):
         jitted({**given, "keys": given["keys"].astype(jnp.float16)})
-    with pytest.raises(ValueError, match=r"\(values\): its dtype"):
+    with pytest.raises(ValueError, match=r"\(values\): dtype is int16; it must be one of"):
         jitted({**given, "values": given["values"].astype(jnp.int16)})
     with pytest.raises(ValueError, match=r"\(sliding_window\)"):
         jax.jit(lambda given: attend(**given, sliding_window=0))(given)
@@ -159,6 +159,26 @@ def test_errors_of_contents():
         attend(**bad)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"INVALID_ARGUMENT.*is page 99"):
         jax.block_until_ready(jax.jit(lambda given: attend(**given))(bad))
+
+
+def test_errors_of_a_program_that_runs():
+    """Either kind, whichever call it is; the donated cache is gone, the next one is updated."""
+    given = put(batch())
+    kv_cache = given.pop("kv_cache")
+    copies = [kv_cache + 0 for _ in range(4)]
+    bad = {**given, "block_tables": jnp.full_like(given["block_tables"], 99)}
+    step = jax.jit(
+        lambda kv_cache, given: attend(**given, kv_cache=kv_cache, **SCALE), donate_argnames="kv_cache"
+    )
+    want = octavo.ragged_page_attention_v3(**batch(), **SCALE)
+    for call, cache in enumerate(copies):
+        if call == 2:
+            output, updated = step(cache, given)
+            assert same(output, want[0]) and same(updated, want[1])
+            continue
+        with pytest.raises((ValueError, jax.errors.JaxRuntimeError), match=r"is page 99"):
+            jax.block_until_ready(step(cache, bad))
+        assert cache.is_deleted()
 
 
 def test_shards():

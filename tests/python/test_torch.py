@@ -105,7 +105,7 @@ def test_refused():
         attend(**arrays)
     with pytest.raises(ValueError, match=r"\(sliding_window\)"):
         attend(**given, sliding_window=0)
-    with pytest.raises(ValueError, match=r"\(queries\): dtype torch.float64"):
+    with pytest.raises(ValueError, match=r"\(queries\): dtype is float64"):
         attend(**{**given, "queries": given["queries"].double()})
     with pytest.raises(ValueError, match=r"\(keys\): is on device meta"):
         octavo._arrays.describe(given["keys"].to("meta"), "keys")
