@@ -4,6 +4,7 @@
  * worth wider vectors.
  */
 #include "kernels/attention.h"
+#include "kernels/x86/attention_e4m3_avx2.h"
 #include "kernels/x86/attention_load.h"
 #include "kernels/x86/vector_ops_avx2.h"
 
@@ -43,9 +44,6 @@ static OCTAVO_ALWAYS_INLINE void vec_load_group(vec x[2], const void *row, int64
         __m256i halves = load_fp8_as_f16(bytes + i, type);
         x[0] = low_f16(halves);
         x[1] = high_f16(halves);
-        if (type == FP8_E5M2) return;
-        x[0] = _mm256_mul_ps(x[0], _mm256_set1_ps(E4M3_AS_F16));
-        x[1] = _mm256_mul_ps(x[1], _mm256_set1_ps(E4M3_AS_F16));
     }
     }
 }
@@ -84,18 +82,18 @@ static OCTAVO_ALWAYS_INLINE __m256i word_halves(const uint32_t *words, const int
                     : _mm256_setr_epi8(z, 2, z, 6, z, 10, z, 14, z, 3, z, 7, z, 11, z, 15, z, 2, z,
                                        6, z, 10, z, 14, z, 3, z, 7, z, 11, z, 15);
     __m256i halves = _mm256_loadu_si256((const void *)words);
-    halves = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(halves, at), _MM_SHUFFLE(3, 1, 2, 0));
-    return type == FP8_E4M3 ? e4m3_as_f16(halves) : halves;
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(halves, at), _MM_SHUFFLE(3, 1, 2, 0));
 }
 
 static OCTAVO_ALWAYS_INLINE vec vec_word_lane(const uint32_t *words, const int lane,
                                               const int type) {
     if (type == F32) return vec_load_held((const void *)words);
-    if (type == BF16) {
+    if (type == BF16 || type == FP8_E4M3) {
         __m256i pairs = _mm256_loadu_si256((const void *)words);
+        if (type == FP8_E4M3) pairs = e4m3_word_pairs(pairs, lane / 2 * 2);
         return _mm256_castsi256_ps(
-            lane == 0 ? _mm256_slli_epi32(pairs, 16)
-                      : _mm256_and_si256(pairs, _mm256_set1_epi32((int)0xffff0000u)));
+            lane % 2 == 0 ? _mm256_slli_epi32(pairs, 16)
+                          : _mm256_and_si256(pairs, _mm256_set1_epi32((int)0xffff0000u)));
     }
     if (type == INT8) {
         __m256i quads = _mm256_loadu_si256((const void *)words);
@@ -103,8 +101,7 @@ static OCTAVO_ALWAYS_INLINE vec vec_word_lane(const uint32_t *words, const int l
         return _mm256_cvtepi32_ps(quads);
     }
     __m256i halves = word_halves(words, lane / 2 * 2, type);
-    vec x = lane % 2 == 0 ? low_f16(halves) : high_f16(halves);
-    return type == FP8_E4M3 ? _mm256_mul_ps(x, _mm256_set1_ps(E4M3_AS_F16)) : x;
+    return lane % 2 == 0 ? low_f16(halves) : high_f16(halves);
 }
 
 static inline vec vec_load_type(const void *x, int64_t i, int type) {

@@ -33,7 +33,9 @@ static inline vec vec_load_type(const void *x, int64_t i, int type) {
 
 static OCTAVO_ALWAYS_INLINE void vec_load_group(vec x[1], const void *row, int64_t i,
                                                 const int type) {
-    x[0] = vec_load_type(row, i, type);
+    const uint8_t *bytes = row;
+    x[0] = type == FP8_E4M3 ? _mm512_cvtph_ps(load_fp8_as_f16(bytes + i, type))
+                            : vec_load_type(row, i, type);
 }
 
 static OCTAVO_ALWAYS_INLINE void vec_load_acc(vec a[1], const float *acc, const int type) {

@@ -30,9 +30,9 @@ static OCTAVO_ALWAYS_INLINE int packing(const int type) {
 static OCTAVO_ALWAYS_INLINE __m256i e4m3_as_f16(__m256i upper) {
     __m256i half = _mm256_srai_epi16(upper, 1); /* the sign twice, so one place is free to clear */
     half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xbf80));
-    __m256i magnitude = _mm256_add_epi16(upper, upper);
-    __m256i is_nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16((short)0xfe00));
-    return _mm256_or_si256(half, _mm256_and_si256(is_nan, _mm256_set1_epi16(0x7e00)));
+    /* of all ones only, one more carries into that place; an exponent of all ones with it */
+    __m256i is_nan = _mm256_add_epi16(half, _mm256_set1_epi16(0x80));
+    return _mm256_or_si256(half, _mm256_and_si256(is_nan, _mm256_set1_epi16(0x4000)));
 }
 
 /* 16 elements as f16; from e4m3 2^8 times too small. */

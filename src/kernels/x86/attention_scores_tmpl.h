@@ -25,6 +25,29 @@ static OCTAVO_ALWAYS_INLINE void score_lane(vec acc[TILE_ROWS][BLOCK_VECS], cons
     }
 }
 
+/* The first `lanes` lanes of a word, one at least, lane by lane; but where few rows meet fp8, whose
+ * lanes are made together and would not all stay in registers, vector by vector. */
+static OCTAVO_ALWAYS_INLINE void score_word(vec acc[TILE_ROWS][BLOCK_VECS], const float *q,
+                                            int64_t q_stride, const uint32_t *const *groups,
+                                            size_t word, const int lanes, const int rows,
+                                            const int vectors, const int type) {
+    if ((type != FP8_E4M3 && type != FP8_E5M2) || rows > 2) {
+        for (int lane = 0; lane < lanes; lane++)
+            score_lane(acc, q + lane, q_stride, groups, word, lane, rows, vectors, type);
+        return;
+    }
+    for (int v = 0; v < vectors; v++) {
+        const uint32_t *at = groups[v / GROUP_VECS] + word * GROUP + v % GROUP_VECS * VEC_WIDTH;
+        vec k[4];
+        for (int lane = 0; lane < lanes; lane++)
+            k[lane] = vec_word_lane(at, lane, type);
+        for (int r = 0; r < rows; r++) {
+            for (int lane = 0; lane < lanes; lane++)
+                acc[r][v] = vec_fma(vec_set(q[r * q_stride + lane]), k[lane], acc[r][v]);
+        }
+    }
+}
+
 /* `rows` rows times `n_groups` groups. */
 static OCTAVO_ALWAYS_INLINE void score_tile(float *s, const float *q, int64_t q_stride,
                                             const uint32_t *const *groups, int d,
@@ -44,14 +67,12 @@ static OCTAVO_ALWAYS_INLINE void score_tile(float *s, const float *q, int64_t q_
         const int stop = whole - w < STEP ? whole : w + STEP;
         for (int g = 0; g < n_groups; g++)
             ahead_step(ahead);
-        for (; w < stop; w++, q += pk) {
-            for (int lane = 0; lane < pk; lane++)
-                score_lane(acc, q + lane, q_stride, groups, (size_t)w, lane, rows, vectors, type);
-        }
+        for (; w < stop; w++, q += pk)
+            score_word(acc, q, q_stride, groups, (size_t)w, pk, rows, vectors, type);
     }
-    for (int lane = 0; lane < pk - 1; lane++) {
-        if (lane < d % pk)
-            score_lane(acc, q + lane, q_stride, groups, (size_t)w, lane, rows, vectors, type);
+    for (int rest = 1; rest < pk; rest++) {
+        if (rest == d % pk)
+            score_word(acc, q, q_stride, groups, (size_t)w, rest, rows, vectors, type);
     }
     for (int r = 0; r < rows; r++) {
         for (int v = 0; v < vectors; v++)

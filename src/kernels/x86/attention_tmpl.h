@@ -3,7 +3,8 @@
  * Attention over one block in vectors of VEC_WIDTH (a divisor of OCTAVO_KEY_GROUP) floats. Included
  * once by each level's file, after the header with its vec_ operations and after
  *   vec_load_type               VEC_WIDTH elements of a type as f32
- *   vec_load_group              16 of them, in an order of the type's own
+ *   vec_load_group              16 of them, in an order of the type's own; of e4m3 2^8 times too
+ *                               small
  *   vec_load_acc, vec_store_acc 16 floats into and out of that order
  *   vec_word_lane               a lane of VEC_WIDTH keys from their words
  *   vec_round_bf16, vec_count   as named

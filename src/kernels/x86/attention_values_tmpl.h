@@ -29,6 +29,12 @@ static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const uint8_t *a
     vec_load_group(x, at, group * GROUP, type);
 }
 
+/* What makes up for values that are too small: exact on either side, so it goes to
+ * weights that meet several groups. */
+static OCTAVO_ALWAYS_INLINE vec scaled(vec x, const int type) {
+    return type == FP8_E4M3 ? vec_mul(x, vec_set(E4M3_AS_F16)) : x;
+}
+
 /* `rows` rows times `groups` groups, from lane i. */
 static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const float *rescale,
                                             const float *p, const value_block *block, int i,
@@ -58,9 +64,11 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
                 type == PANEL ? panels + (size_t)j * GROUP * sizeof(float) : slots[j] + offset;
             vec x[GROUP_VECS], weight[TILE_ROWS];
             for (int r = 0; groups > 1 && r < rows; r++)
-                weight[r] = vec_set(p[r * BLOCK + j]);
+                weight[r] = scaled(vec_set(p[r * BLOCK + j]), type);
             for (int g = 0; g < groups; g++) {
                 load_values(x, at, g, type);
+                for (int v = 0; groups == 1 && v < GROUP_VECS; v++)
+                    x[v] = scaled(x[v], type);
                 for (int r = 0; r < rows; r++) {
                     if (groups == 1) weight[r] = vec_set(p[r * BLOCK + j]);
                     for (int v = 0; v < GROUP_VECS; v++) {
@@ -134,6 +142,8 @@ static OCTAVO_ALWAYS_INLINE void widen_values(float *panels, const uint8_t *cons
         for (int i = 0; i < d; i += GROUP) {
             vec x[GROUP_VECS];
             vec_load_group(x, slots[j] + offset, i, type);
+            for (int v = 0; v < GROUP_VECS; v++)
+                x[v] = scaled(x[v], type);
             vec_store_acc(panels + (size_t)i * BLOCK + j * GROUP, x, type);
         }
     }
