@@ -17,5 +17,8 @@ void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu
 #if OCTAVO_HAVE_AVX512_BF16
     if (flags & OCTAVO_CPU_AVX512_BF16) octavo_attention_kernels_avx512_bf16(kernels);
 #endif
+#if OCTAVO_HAVE_NEON
+    if (flags & OCTAVO_CPU_NEON) octavo_attention_kernels_neon(kernels);
+#endif
     (void)flags;
 }

@@ -8,8 +8,8 @@
  *   score      q . k: lane 0 upwards into one accumulator that starts at 0
  *   sum        of a block's 64 weights: one fixed tree
  *   values     acc[i] += p[j] * v[j][i]: j ascending
- * AVX2 and AVX-512 fuse each multiplication with its addition and agree bit for bit; scalar rounds
- * twice.
+ * AVX2, AVX-512 and NEON fuse each multiplication with its addition and agree bit for bit; scalar
+ * rounds twice.
  */
 #ifndef OCTAVO_KERNELS_ATTENTION_H
 #define OCTAVO_KERNELS_ATTENTION_H
@@ -155,5 +155,6 @@ void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu
 void octavo_attention_kernels_avx2(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_avx512(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_avx512_bf16(octavo_attention_kernels *kernels);
+void octavo_attention_kernels_neon(octavo_attention_kernels *kernels);
 
 #endif

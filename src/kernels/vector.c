@@ -14,6 +14,9 @@ void octavo_vector_kernels_init(octavo_vector_kernels *kernels, octavo_cpu_flags
 #if OCTAVO_HAVE_AVX512
     if (flags & OCTAVO_CPU_AVX512) octavo_vector_kernels_avx512(kernels);
 #endif
+#if OCTAVO_HAVE_NEON
+    if (flags & OCTAVO_CPU_NEON) octavo_vector_kernels_neon(kernels);
+#endif
     (void)flags;
 }
 

@@ -51,6 +51,7 @@ typedef struct octavo_vector_kernels {
 void octavo_vector_kernels_init(octavo_vector_kernels *kernels, octavo_cpu_flags flags);
 void octavo_vector_kernels_avx2(octavo_vector_kernels *kernels);
 void octavo_vector_kernels_avx512(octavo_vector_kernels *kernels);
+void octavo_vector_kernels_neon(octavo_vector_kernels *kernels);
 
 /* RMS norm of one row: out[i] = x[i] * (1 / sqrt(mean(x^2) + eps)) * weight[i]; the mean's sum by
  * slices (kernels/order.h). weight NULL = 1. out may be x. */

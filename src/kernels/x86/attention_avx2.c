@@ -6,6 +6,7 @@
 #include "kernels/attention.h"
 #include "kernels/x86/attention_e4m3_avx2.h"
 #include "kernels/x86/attention_load.h"
+#include "kernels/x86/attention_transpose.h"
 #include "kernels/x86/vector_ops_avx2.h"
 
 static inline vec low_f16(__m256i halves) {
@@ -160,7 +161,7 @@ static inline int tile_groups(int rows) {
 /* Of one token's keys. */
 enum { TOKEN_GROUPS = 1 };
 
-#include "kernels/x86/attention_tmpl.h"
+#include "kernels/attention_tmpl.h"
 
 /* --- storing --- */
 
@@ -201,34 +202,8 @@ static void store_bf16(void *out, const float *x, float scale, int64_t n) {
         to[i] = octavo_f32_to_bf16(x[i] * scale);
 }
 
-/* --- joining --- */
-
-static void merge(float *out, float *max, float *sum, const float *acc, float m, float l,
-                  int64_t n) {
-    const float top = octavo_attention_max(*max, m);
-    const float base = octavo_attention_base(top);
-    const float old = exp1(*max - base), new = exp1(m - base);
-    for (int64_t i = 0; i < n; i += VEC_WIDTH) {
-        vec x = vec_mul(vec_load(out + i), vec_set(old));
-        vec_store(out + i, vec_fma(vec_load(acc + i), vec_set(new), x));
-    }
-    *sum = *sum * old + l * new;
-    *max = top;
-}
-
-static float sink(float logit, float *max, float *sum) {
-    const float top = octavo_attention_max(*max, logit);
-    const float base = octavo_attention_base(top);
-    const float rescale = exp1(*max - base);
-    *sum = *sum * rescale + exp1(logit - base);
-    *max = top;
-    return rescale;
-}
-
 void octavo_attention_kernels_avx2(octavo_attention_kernels *kernels) {
     set_kernels(kernels);
     kernels->store[F16] = store_f16;
     kernels->store[BF16] = store_bf16;
-    kernels->merge = merge;
-    kernels->sink = sink;
 }

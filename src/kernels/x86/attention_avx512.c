@@ -5,6 +5,7 @@
  */
 #include "kernels/attention.h"
 #include "kernels/x86/attention_load.h"
+#include "kernels/x86/attention_transpose.h"
 #include "kernels/x86/vector_ops_avx512.h"
 
 static inline vec vec_load_type(const void *x, int64_t i, int type) {
@@ -102,7 +103,7 @@ static inline int tile_groups(int rows) {
 /* Of one token's keys: enough accumulators to keep both pipes busy. */
 enum { TOKEN_GROUPS = 2 };
 
-#include "kernels/x86/attention_tmpl.h"
+#include "kernels/attention_tmpl.h"
 
 void octavo_attention_kernels_avx512(octavo_attention_kernels *kernels) {
     set_kernels(kernels);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cache elements of 8 bits as f16, exactly, and the types' names. For files built with AVX2 or
- * more.
+ * Cache elements of 8 bits as f16, exactly. For files built with AVX2 or more.
  *
  * An fp8 number becomes an f16 with the same digits. e5m2 is the upper byte of one. e4m3 has a
  * shorter exponent, so that its f16 is 2^8 times too small, and its NaN (all ones) has to be made
@@ -11,20 +10,10 @@
 #define OCTAVO_KERNELS_X86_ATTENTION_LOAD_H
 
 #include "base/compiler.h"
-#include "kernels/attention.h"
+#include "kernels/attention_types.h"
 #include "kernels/x86/intrinsics.h"
 
 #include <stdint.h>
-
-/* octavo_dtype's order. */
-enum { F32, F16, BF16, FP8_E4M3, FP8_E5M2, INT8 };
-
-/* Elements of a 32-bit word. */
-static OCTAVO_ALWAYS_INLINE int packing(const int type) {
-    return type == F16 || type == BF16 ? 2 : type >= FP8_E4M3 && type <= INT8 ? 4 : 1;
-}
-
-#define E4M3_AS_F16 0x1p8f
 
 /* From the bits in the upper byte of each 16-bit lane, below which is zero. */
 static OCTAVO_ALWAYS_INLINE __m256i e4m3_as_f16(__m256i upper) {
@@ -40,19 +29,6 @@ static OCTAVO_ALWAYS_INLINE __m256i load_fp8_as_f16(const uint8_t *x, const int 
     __m256i upper = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)x));
     upper = _mm256_slli_epi16(upper, 8);
     return type == FP8_E4M3 ? e4m3_as_f16(upper) : upper;
-}
-
-static OCTAVO_ALWAYS_INLINE void ahead_step(octavo_ahead *ahead) {
-    enum { LINE = 64, LINES = 2, TURNS = OCTAVO_AHEAD_STEP / (LINE * LINES) };
-    if (!ahead || ahead->steps <= 0) return;
-    ahead->steps--;
-    for (int i = 0; i < TURNS && ahead->slots_left > 0; i++) {
-        _mm_prefetch((const char *)ahead->at, _MM_HINT_T0);
-        _mm_prefetch((const char *)ahead->at + LINE, _MM_HINT_T0);
-        ahead->at += LINES * LINE;
-        ahead->left -= LINES * LINE;
-        if (ahead->left <= 0) octavo_ahead_next(ahead);
-    }
 }
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention over one block in vectors of VEC_WIDTH (a divisor of OCTAVO_KEY_GROUP) floats. Included
- * once by each level's file, after the header with its vec_ operations and after
+ * once by each level's file, after kernels/attention_types.h, the header with its vec_ operations
+ * and
+ *   gather_keys                 the entry of the table
  *   vec_load_type               VEC_WIDTH elements of a type as f32
  *   vec_load_group              16 of them, in an order of the type's own; of e4m3 2^8 times too
  *                               small
@@ -19,7 +21,6 @@
 #include "base/number.h"
 #include "kernels/scalar/attention_scalar.h"
 #include "kernels/vector_exp_tmpl.h"
-#include "kernels/x86/attention_transpose.h"
 
 #include <math.h>
 
@@ -55,8 +56,8 @@ static OCTAVO_ALWAYS_INLINE void load_row(float *out, const void *x, int64_t n, 
         out[i] = load_one(x, i, type);
 }
 
-#include "kernels/x86/attention_scores_tmpl.h"
-#include "kernels/x86/attention_values_tmpl.h"
+#include "kernels/attention_scores_tmpl.h"
+#include "kernels/attention_values_tmpl.h"
 
 /* --- softmax --- */
 
@@ -123,6 +124,30 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
     return rescale;
 }
 
+/* --- joining --- */
+
+static void merge(float *out, float *max, float *sum, const float *acc, float m, float l,
+                  int64_t n) {
+    const float top = octavo_attention_max(*max, m);
+    const float base = octavo_attention_base(top);
+    const float old = exp1(*max - base), new = exp1(m - base);
+    for (int64_t i = 0; i < n; i += VEC_WIDTH) {
+        vec x = vec_mul(vec_load(out + i), vec_set(old));
+        vec_store(out + i, vec_fma(vec_load(acc + i), vec_set(new), x));
+    }
+    *sum = *sum * old + l * new;
+    *max = top;
+}
+
+static float sink(float logit, float *max, float *sum) {
+    const float top = octavo_attention_max(*max, logit);
+    const float base = octavo_attention_base(top);
+    const float rescale = exp1(*max - base);
+    *sum = *sum * rescale + exp1(logit - base);
+    *max = top;
+    return rescale;
+}
+
 /* --- one entry per type for what depends on it --- */
 
 #define ENTRIES(name, type)                                                                        \
@@ -178,4 +203,6 @@ static void set_kernels(octavo_attention_kernels *kernels) {
     kernels->gather_keys = gather_keys;
     kernels->softmax = softmax;
     kernels->panel_values = panel_values;
+    kernels->merge = merge;
+    kernels->sink = sink;
 }
