@@ -171,6 +171,9 @@ octavo_status octavo_attention_backend_create(octavo_attention_backend **backend
                                               octavo_attention_context *context,
                                               const octavo_attention_backend_options *options,
                                               octavo_error *error) {
+    if (backend == NULL)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "attention backend (backend): NULL; give the address of a pointer");
     if (options == NULL || options->size != sizeof *options)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "attention backend (options): not initialised; call "

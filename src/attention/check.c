@@ -365,7 +365,7 @@ static octavo_status check_index_shapes(const octavo_attention_args *args, octav
                            CALL " (block_tables): %lld entries for %lld sequences; there must be "
                                 "as many for each",
                            (long long)args->block_tables.extents[0], (long long)n_seqs);
-    if (args->key_start_loc.n_axes > 0) {
+    if (args->key_start_loc.n_axes != 0) {
         status =
             attention_check_index_array(&args->key_start_loc, "key_start_loc", "[S + 1]", error);
         if (status != OCTAVO_OK) return status;

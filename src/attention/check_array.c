@@ -30,6 +30,7 @@ static bool is_dense(const octavo_array *array) {
 }
 
 int64_t attention_stride_of(const octavo_array *array, int32_t axis) {
+    if (array->extents[axis] <= 1) return 0; /* of no use, and may be anything */
     if (!is_dense(array)) return array->strides[axis];
     int64_t stride = 1;
     for (int32_t i = array->n_axes - 1; i > axis; i--)

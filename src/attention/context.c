@@ -50,6 +50,9 @@ octavo_status octavo_attention_context_create(octavo_attention_context **context
                                               octavo_error *error) {
     octavo_attention_options defaults;
     octavo_attention_options_init(&defaults);
+    if (context == NULL)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "attention context (context): NULL; give the address of a pointer");
     if (options == NULL) options = &defaults;
     if (options->size != sizeof *options)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
@@ -85,6 +88,11 @@ static int64_t page_size_of(const octavo_attention_args *args) {
     return args->layout == OCTAVO_KV_COLUMNS ? args->page_size : args->kv_cache.extents[1];
 }
 
+/* What is longer than any sequence is no limit. */
+static int64_t distance(int64_t positions) {
+    return positions < INT32_MAX ? positions : 0;
+}
+
 static octavo_attention_limits limits_of(const octavo_attention_args *args, int32_t n_threads,
                                          int64_t scratch) {
     octavo_attention_limits limits = {
@@ -96,7 +104,7 @@ static octavo_attention_limits limits_of(const octavo_attention_args *args, int3
         .max_seqs = args->kv_lens.extents[0],
         .n_threads = n_threads,
         .tuning = {.scratch_bytes = args->vmem_limit_bytes > 0 ? args->vmem_limit_bytes : scratch,
-                   .chunk = args->chunk_prefill_size,
+                   .chunk = distance(args->chunk_prefill_size),
                    .query_tokens = args->num_queries_per_block},
     };
     const int64_t pages = args->num_kv_pages_per_block, page_size = page_size_of(args);
@@ -118,11 +126,6 @@ static octavo_attention_batch batch_of(const octavo_attention_args *args) {
         .prefill_begin = kinds[0],
         .prefill_end = kinds[1],
     };
-}
-
-/* A distance that is wider than any sequence is no limit. */
-static int64_t distance(int64_t positions) {
-    return positions < INT32_MAX ? positions : 0;
 }
 
 static octavo_attention_mask mask_of(const octavo_attention_args *args) {

@@ -29,8 +29,12 @@ int64_t octavo_attention_slot_elements(const octavo_attention_heads *heads, octa
 
 /* --- a page --- */
 
-/* Rows of keys may be read in 32 bytes, rows of values in 16 lanes. */
+/* Rows of keys may be read in 32 bytes, rows of values in 16 lanes, rows of both in either. */
 enum { KEY_ROW_MULTIPLE = 32, VALUE_LANES = 16 };
+
+static size_t shared_row_multiple(size_t size) {
+    return VALUE_LANES * size > KEY_ROW_MULTIPLE ? VALUE_LANES * size : KEY_ROW_MULTIPLE;
+}
 
 /* OCTAVO_KV_COLUMNS. False: does not fit. */
 static bool column_pages(attention_pages *pages, int64_t size, int64_t page_size, int64_t head_dim,
@@ -40,7 +44,7 @@ static bool column_pages(attention_pages *pages, int64_t size, int64_t page_size
     size_t keys = 0, values, sum;
     pages->key_words = (key_bytes + 3) / 4;
     if (value_in_key) {
-        pages->row_bytes = octavo_align_up(key_bytes, KEY_ROW_MULTIPLE);
+        pages->row_bytes = octavo_align_up(key_bytes, shared_row_multiple((size_t)size));
     } else {
         pages->row_bytes = octavo_align_up((size_t)value_dim, VALUE_LANES) * (size_t)size;
         pages->group_bytes = pages->key_words * 4 * OCTAVO_KEY_GROUP;

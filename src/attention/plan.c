@@ -58,14 +58,20 @@ static int64_t item_tokens(const octavo_attention_limits *limits) {
     return wanted > 0 && wanted < tokens ? wanted : tokens;
 }
 
-/* Items that a sequence's tokens are cut into. In the prefill range all sequences have tiles of one
- * size, that which cuts a chunk evenly. */
+/* Query tokens of a tile in the prefill range: a chunk cut evenly, or as many whole chunks as fit.
+ * At least half of what fits either way. */
+static int64_t chunk_tile(int64_t chunk, int64_t most) {
+    if (chunk > most) return ceil_div(chunk, ceil_div(chunk, most));
+    return most / chunk * chunk;
+}
+
+/* Items that a sequence's tokens are cut into. */
 static int64_t token_pieces(const octavo_attention_plan *plan, int64_t seq, int64_t q_len) {
     const octavo_attention_limits *limits = &plan->limits;
-    const int64_t most = item_tokens(limits), chunk = limits->tuning.chunk;
-    if (chunk < 1 || seq < plan->batch.prefill_begin || seq >= plan->batch.prefill_end)
-        return ceil_div(q_len, most);
-    return ceil_div(q_len, ceil_div(chunk, ceil_div(chunk, most)));
+    int64_t tile = item_tokens(limits);
+    const bool is_chunk = seq >= plan->batch.prefill_begin && seq < plan->batch.prefill_end;
+    if (limits->tuning.chunk > 0 && is_chunk) tile = chunk_tile(limits->tuning.chunk, tile);
+    return ceil_div(q_len, tile);
 }
 
 /* The coarsest cut whose items have no more rows than scratch has. */

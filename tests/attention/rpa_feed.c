@@ -56,7 +56,7 @@ static size_t slot_rows(const world *w) {
 /* Bytes of a value's row in OCTAVO_KV_COLUMNS, or of a key's where values are part of it. */
 static size_t column_row(const world *w) {
     const rpa_shape *shape = &w->stream->shape;
-    if (shape->value_in_key) return up((size_t)shape->head_dim * w->size, 32);
+    if (shape->value_in_key) return up((size_t)shape->head_dim * w->size, w->size == 4 ? 64 : 32);
     return up((size_t)rpa_value_dim(shape), 16) * w->size;
 }
 
@@ -159,6 +159,7 @@ static void set_way(world *w) {
     args->value_in_key = shape->value_in_key;
     args->value_dim = shape->value_in_key ? rpa_value_dim(shape) : 0;
     args->num_queries_per_block = w->way->queries_per_block;
+    args->chunk_prefill_size = w->way->queries_per_block / 2;
     args->num_kv_pages_per_block = w->way->pages_per_block;
     const octavo_attention_heads heads = {.n_q_heads = shape->n_q_heads,
                                           .n_kv_heads = shape->n_kv_heads,
@@ -326,7 +327,9 @@ static void step(world *w, octavo_attention_context *context, const int *q_lens,
     memset(args->output.data, 0xff, (size_t)n_tokens * row);
     args->kv_lens = dense(lens, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs});
     args->query_start_loc = dense(starts, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs + 1});
-    args->distribution = dense((int32_t[]){0, 0, w->n_seqs}, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
+    const int prefill_end = w->way->queries_per_block > 0 ? w->n_seqs : 0;
+    args->distribution =
+        dense((int32_t[]){0, prefill_end, w->n_seqs}, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
 
     memcpy(w->before, args->kv_cache.data, w->cache_bytes);
     octavo_error error;

@@ -116,6 +116,14 @@ static void every_row_is_planned_once(void **state) {
                               .max_tokens = MOST_TOKENS,
                               .max_seqs = MOST_SEQS,
                               .n_threads = 1 + random_below(turn % 2 ? 4 : 40)}};
+        static const int64_t chunks[] = {0, 1, 3, 16, 63, 500, INT32_MAX};
+        w.limits.tuning.chunk = chunks[random_below(7)];
+        w.limits.tuning.query_tokens = random_below(3) ? 0 : random_below(20);
+        w.limits.tuning.scratch_bytes =
+            random_below(2)
+                ? 0
+                : (int64_t)octavo_attention_least_scratch(&w.limits.heads) * (1 + random_below(8));
+        w.batch.prefill_end = random_below(MOST_SEQS + 1);
         w.window = random_below(2) ? 0 : 1 + random_below(3000);
         w.batch.n_seqs = random_below(MOST_SEQS + 1);
         w.starts[0] = random_below(4);

@@ -58,6 +58,7 @@ static const rpa_shape column_shapes[] = {
     {HEADS(3, 1, 19, F16, F16), .value_dim = 50},
     {HEADS(5, 1, 72, BF16, BF16), .value_dim = 64, .value_in_key = true},
     {HEADS(2, 1, 576, F32, F32), .value_dim = 512, .value_in_key = true},
+    {HEADS(2, 1, 5, F32, F32), .value_dim = 3, .value_in_key = true},
     {HEADS(4, 2, 22, F32, E4M3), .value_dim = 5, .has_sink = true},
 };
 

@@ -184,6 +184,7 @@ BREAK(cross_far, cross(w); w->key_starts[2] = T + 1; w->kv_lens[1] = 6; w->table
 BREAK(cross_negative, cross(w); w->key_starts[0] = -1)
 BREAK(cross_short, cross(w); w->kv_lens[0] = 1)
 BREAK(cross_length, cross(w); w->args.key_start_loc.extents[0] = S)
+BREAK(cross_axes, cross(w); w->args.key_start_loc = (octavo_array){.n_axes = -1})
 BREAK(cross_type, cross(w); w->args.key_start_loc.dtype = OCTAVO_DTYPE_F32)
 BREAK(keys_of_another, cross(w); w->args.type = OCTAVO_ATTENTION_DECODER)
 BREAK(tuning_chunk, w->args.chunk_prefill_size = -1)
@@ -235,6 +236,7 @@ static const broken cases[] = {
     {"key_start_loc", OCTAVO_ERROR_INVALID, cross_negative},
     {"kv_lens): sequence 0", OCTAVO_ERROR_INVALID, cross_short},
     {"key_start_loc", OCTAVO_ERROR_INVALID, cross_length},
+    {"key_start_loc", OCTAVO_ERROR_INVALID, cross_axes},
     {"key_start_loc", OCTAVO_ERROR_INVALID, cross_type},
     {"key_start_loc", OCTAVO_ERROR_INVALID, keys_of_another},
     {"chunk_prefill_size", OCTAVO_ERROR_INVALID, tuning_chunk},
@@ -377,6 +379,7 @@ static void contexts_refuse_nonsense(void **state) {
     assert_int_equal(octavo_attention_context_create(&context, &options, &error),
                      OCTAVO_ERROR_INVALID);
     assert_null(context);
+    assert_int_equal(octavo_attention_context_create(NULL, NULL, &error), OCTAVO_ERROR_INVALID);
     octavo_attention_context_destroy(&context);
     static world w;
     make(&w);
