@@ -6,6 +6,7 @@ memory alive for as long as the description lives.
 """
 
 import ctypes
+import math
 import sys
 
 import numpy as np
@@ -125,6 +126,26 @@ def describe(array, name, writable=False):
     return _describe_numpy(array, name, writable)
 
 
+def share_memory(one, other):
+    """Whether the memory from first to last element of two descriptions overlaps."""
+
+    def span(description):
+        address, code, shape, strides, _ = description
+        if 0 in shape:
+            return address, address
+        size = ITEM_BYTES[code]
+        if strides is None:
+            return address, address + math.prod(shape) * size
+        far = [stride * (extent - 1) * size for stride, extent in zip(strides, shape)]
+        return (
+            address + sum(step for step in far if step < 0),
+            address + sum(step for step in far if step > 0) + size,
+        )
+
+    (begin, end), (other_begin, other_end) = span(one), span(other)
+    return begin < other_end and other_begin < end
+
+
 # NumPy takes longer to name a dtype than the rest of a description takes.
 _numpy_codes: dict = {}
 
@@ -157,6 +178,8 @@ def _describe_torch(tensor, name):
         raise error(name, f"is on device {tensor.device}; only the CPU's memory is used")
     if str(tensor.layout) != "torch.strided":
         raise error(name, f"has layout {tensor.layout}; it must be strided")
+    if tensor.is_neg():
+        raise error(name, "is a view whose sign is still to be turned; use resolve_neg()")
     code = known_code(tensor.dtype, name)
     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
     return tensor.data_ptr(), code, tuple(tensor.shape), strides, tensor

@@ -23,6 +23,7 @@ from ._arrays import (
     known_code,
     like_queries,
     shape_of,
+    share_memory,
 )
 
 TYPES = {"decoder": 0, "encoder": 1, "encoder_decoder": 2}
@@ -238,6 +239,10 @@ def run(call, in_place, out):
         output = out
     updated = kv_cache
     if call.updates and not in_place:
+        if out is not None and share_memory(
+            describe(out, "output", writable=True), describe(kv_cache, "kv_cache")
+        ):
+            raise error("output", "lies in the same memory as kv_cache; what is written must lie apart")
         updated = copy(kv_cache, queries, "kv_cache")
     execute(call, output, updated)
     if kind_of(queries, "queries") == "dlpack":

@@ -253,6 +253,12 @@ def test_what_is_written_lies_apart():
     with pytest.raises(ValueError, match=r"\(kv_cache\): lies in the same memory as keys"):
         attend({**arrays, "keys": inside}, in_place=True)
     attend({**arrays, "keys": inside}, in_place=True, update_kv_cache=False)
+    out = memory[: arrays["queries"].size].reshape(arrays["queries"].shape)
+    before = arrays["kv_cache"].copy()
+    for way in ({}, {"in_place": True}):
+        with pytest.raises(ValueError, match=r"lies in the same memory as (kv_cache|output)"):
+            attend(arrays, out=out, **way)
+    assert same(arrays["kv_cache"], before)
 
 
 def test_a_refused_call_writes_nothing():
