@@ -83,9 +83,9 @@ typedef enum octavo_kv_layout {
                                         pk w + pk - 1, the first in the lowest bits, 0 past D
                                 values  [page_size][Dv up to a multiple of 16] elements
                               or, with value_in_key, of one array
-                                keys    [page_size][D elements up to a multiple of 32 bytes (f32: 64)].
-                              One load has a vector of positions: the fastest here. Keys and values
-                              may differ in width; nothing is padded to 128 */
+                                keys    [page_size][D elements up to a multiple of 32 bytes (f32:
+                              64)]. One load has a vector of positions: the fastest here. Keys and
+                              values may differ in width; nothing is padded to 128 */
 } octavo_kv_layout;
 
 /* A dense array: extents [n_axes]. Any thread. */
