@@ -13,7 +13,7 @@
 #define OCTAVO_ALWAYS_INLINE      __attribute__((always_inline)) inline
 #define OCTAVO_LIKELY(x)          __builtin_expect(!!(x), 1)
 #define OCTAVO_UNLIKELY(x)        __builtin_expect(!!(x), 0)
-#define OCTAVO_PREFETCH(p)        __builtin_prefetch(p)
+#define OCTAVO_PREFETCH(p)        __builtin_prefetch(p, 0, 2) /* into the level 2 cache */
 #else
 #define OCTAVO_PRINTF(text, args)
 #define OCTAVO_ALWAYS_INLINE inline
