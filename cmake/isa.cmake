@@ -3,12 +3,13 @@
 # compiler cannot build is left out; OCTAVO_HAVE_<LEVEL> (always 0 or 1) tells the tables about it.
 include(CheckCSourceCompiles)
 
-set(octavo_isa_levels avx2 avx512 avx512_vnni avx512_bf16 amx neon)
+set(octavo_isa_levels avx2 avx512 avx512_vnni avx512_vbmi avx512_bf16 amx neon)
 set(octavo_isa_flags_avx2 -mavx2 -mfma -mf16c)
 set(octavo_isa_flags_avx512 ${octavo_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
     -mprefer-vector-width=512)
 set(octavo_isa_flags_avx512_vnni ${octavo_isa_flags_avx512} -mavx512vnni)
-set(octavo_isa_flags_avx512_bf16 ${octavo_isa_flags_avx512_vnni} -mavx512bf16)
+set(octavo_isa_flags_avx512_vbmi ${octavo_isa_flags_avx512_vnni} -mavx512vbmi)
+set(octavo_isa_flags_avx512_bf16 ${octavo_isa_flags_avx512_vbmi} -mavx512bf16)
 set(octavo_isa_flags_amx ${octavo_isa_flags_avx512_bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 set(octavo_isa_flags_neon)
 
@@ -20,6 +21,8 @@ set(octavo_isa_probe_avx512 "_mm512_storeu_si512(x, _mm512_sad_epu8(_mm512_loadu
     _mm512_and_si512(_mm512_loadu_si512(x), _mm512_set1_epi32(1))))")
 set(octavo_isa_probe_avx512_vnni "__m512i v = _mm512_loadu_si512(x);
     _mm512_storeu_si512(x, _mm512_dpbusd_epi32(v, v, v))")
+set(octavo_isa_probe_avx512_vbmi "__m512i v = _mm512_loadu_si512(x);
+    _mm512_storeu_si512(x, _mm512_permutex2var_epi8(v, v, v))")
 set(octavo_isa_probe_avx512_bf16 "__m512 v = _mm512_loadu_ps(x);
     __m512bh h = _mm512_cvtne2ps_pbh(v, v); _mm512_storeu_ps(x, _mm512_dpbf16_ps(v, h, h))")
 set(octavo_isa_probe_amx "_tile_loadconfig(x); _tile_dpbssd(0, 1, 2); _tile_dpbf16ps(0, 1, 2);
@@ -30,7 +33,7 @@ set(octavo_isa_probe_neon "vst1q_f32((float *)x, vfmaq_f32(vld1q_f32((const floa
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
     set(octavo_isa_folder x86)
     set(octavo_isa_header immintrin.h)
-    set(octavo_isa_native avx2 avx512 avx512_vnni avx512_bf16 amx)
+    set(octavo_isa_native avx2 avx512 avx512_vnni avx512_vbmi avx512_bf16 amx)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
     set(octavo_isa_folder arm)
     set(octavo_isa_header arm_neon.h)

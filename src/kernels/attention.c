@@ -14,6 +14,9 @@ void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu
 #if OCTAVO_HAVE_AVX512
     if (flags & OCTAVO_CPU_AVX512) octavo_attention_kernels_avx512(kernels);
 #endif
+#if OCTAVO_HAVE_AVX512_VBMI
+    if (flags & OCTAVO_CPU_AVX512_VBMI) octavo_attention_kernels_avx512_vbmi(kernels);
+#endif
 #if OCTAVO_HAVE_AVX512_BF16
     if (flags & OCTAVO_CPU_AVX512_BF16) octavo_attention_kernels_avx512_bf16(kernels);
 #endif

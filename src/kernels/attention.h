@@ -154,6 +154,7 @@ typedef struct octavo_attention_kernels {
 void octavo_attention_kernels_init(octavo_attention_kernels *kernels, octavo_cpu_flags flags);
 void octavo_attention_kernels_avx2(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_avx512(octavo_attention_kernels *kernels);
+void octavo_attention_kernels_avx512_vbmi(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_avx512_bf16(octavo_attention_kernels *kernels);
 void octavo_attention_kernels_neon(octavo_attention_kernels *kernels);
 

@@ -17,6 +17,12 @@ typedef struct value_block {
 /* Beside the number types: panels, the f32 values of one group of lanes after another. */
 enum { PANEL = INT8 + 1 };
 
+/* A level may have 64 lanes in fewer instructions than four times 16. */
+#ifndef LOADS_TOGETHER
+#define LOADS_TOGETHER(groups, type) false
+#define vec_load_groups(x, at, type) ((void)0)
+#endif
+
 /* 16 lanes of a place, in the order of accumulators of that type. at: lane 0 of the tile. */
 static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const uint8_t *at, const int group,
                                              const int type) {
@@ -32,7 +38,7 @@ static OCTAVO_ALWAYS_INLINE void load_values(vec x[GROUP_VECS], const uint8_t *a
 /* What makes up for values that are too small: exact on either side, so it goes to
  * weights that meet several groups. */
 static OCTAVO_ALWAYS_INLINE vec scaled(vec x, const int type) {
-    return type == FP8_E4M3 ? vec_mul(x, vec_set(E4M3_AS_F16)) : x;
+    return type == FP8_E4M3 && !E4M3_IS_EXACT ? vec_mul(x, vec_set(E4M3_AS_F16)) : x;
 }
 
 /* `rows` rows times `groups` groups, from lane i. */
@@ -62,18 +68,20 @@ static OCTAVO_ALWAYS_INLINE void value_tile(float *acc, int64_t stride, const fl
         for (; j < stop; j++) {
             const uint8_t *at =
                 type == PANEL ? panels + (size_t)j * GROUP * sizeof(float) : slots[j] + offset;
-            vec x[GROUP_VECS], weight[TILE_ROWS];
+            vec x[BLOCK_VECS], weight[TILE_ROWS];
             for (int r = 0; groups > 1 && r < rows; r++)
                 weight[r] = scaled(vec_set(p[r * BLOCK + j]), type);
+            if (LOADS_TOGETHER(groups, type)) vec_load_groups(x, at, type);
             for (int g = 0; g < groups; g++) {
-                load_values(x, at, g, type);
+                vec *own = x + g * GROUP_VECS;
+                if (!LOADS_TOGETHER(groups, type)) load_values(own, at, g, type);
                 for (int v = 0; groups == 1 && v < GROUP_VECS; v++)
-                    x[v] = scaled(x[v], type);
+                    own[v] = scaled(own[v], type);
                 for (int r = 0; r < rows; r++) {
                     if (groups == 1) weight[r] = vec_set(p[r * BLOCK + j]);
                     for (int v = 0; v < GROUP_VECS; v++) {
                         vec *to = &a[r][g * GROUP_VECS + v];
-                        *to = vec_fma(weight[r], x[v], *to);
+                        *to = vec_fma(weight[r], own[v], *to);
                     }
                 }
             }
@@ -127,12 +135,6 @@ static OCTAVO_ALWAYS_INLINE void values(float *acc, int64_t stride, const float 
     default:
         break;
     }
-}
-
-static void panel_values(float *acc, int64_t acc_stride, const float *rescale, const float *p,
-                         int n_rows, const float *panels, int begin, int end, int d) {
-    const value_block block = {.panels = panels, .begin = begin, .end = end};
-    values(acc, acc_stride, rescale, p, n_rows, &block, d, PANEL);
 }
 
 static OCTAVO_ALWAYS_INLINE void widen_values(float *panels, const uint8_t *const *slots,

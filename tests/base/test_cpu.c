@@ -25,8 +25,8 @@ static octavo_status select_isa(const char *variable, const char *isa, octavo_cp
 
 static void test_levels(void **unused) {
     (void)unused;
-    static const char *const names[] = {"scalar",      "avx2", "avx512", "avx512_vnni",
-                                        "avx512_bf16", "amx",  "neon"};
+    static const char *const names[] = {"scalar",      "avx2",        "avx512", "avx512_vnni",
+                                        "avx512_vbmi", "avx512_bf16", "amx",    "neon"};
     size_t count = 0;
     const octavo_cpu_level *levels = octavo_cpu_levels(&count);
     assert_int_equal(count, OCTAVO_COUNT(names));
@@ -35,7 +35,7 @@ static void test_levels(void **unused) {
         assert_string_equal(octavo_cpu_name(levels[i].flags), names[i]);
     }
     assert_int_equal(levels[0].flags, 0);
-    for (size_t i = 2; i <= 5; i++) { /* each x86 level holds the one below and one flag more */
+    for (size_t i = 2; i <= 6; i++) { /* each x86 level holds the one below and one flag more */
         octavo_cpu_flags more = levels[i].flags & ~levels[i - 1].flags;
         assert_int_equal(levels[i].flags & levels[i - 1].flags, levels[i - 1].flags);
         assert_true(more != 0 && (more & (more - 1)) == 0);
@@ -69,20 +69,32 @@ static void test_detect(void **unused) {
     assert_int_equal((machine & OCTAVO_CPU_AVX512) != 0, avx512);
     assert_int_equal((machine & OCTAVO_CPU_AVX512_VNNI) != 0,
                      avx512 && __builtin_cpu_supports("avx512vnni"));
+    assert_int_equal((machine & OCTAVO_CPU_AVX512_VBMI) != 0,
+                     avx512 && __builtin_cpu_supports("avx512vnni") &&
+                         __builtin_cpu_supports("avx512vbmi"));
 #endif
 }
 
 static void test_select(void **unused) {
     (void)unused;
-    octavo_cpu_flags machine = octavo_cpu_detect();
-    octavo_cpu_flags flags = 12345;
-    assert_int_equal(select_isa(NULL, NULL, &flags, NULL), OCTAVO_OK);
-    assert_int_equal(flags, machine);
-    flags = 12345;
+    const octavo_cpu_flags machine = octavo_cpu_detect();
+    octavo_cpu_flags best = 12345, flags = 12345;
+    assert_int_equal(select_isa(NULL, NULL, &best, NULL), OCTAVO_OK);
+    assert_int_equal(best & ~machine, 0);
+    const octavo_cpu_flags left_out = machine & ~best;
+    assert_int_equal(left_out & ~(OCTAVO_CPU_AVX512_BF16 | OCTAVO_CPU_AMX), 0);
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_is("intel")) assert_int_equal(best, machine);
+    if (__builtin_cpu_is("intel")) assert_int_equal(best & OCTAVO_CPU_AVX512_BF16, 0);
+#else
+    assert_int_equal(best, machine);
+#endif
     assert_int_equal(select_isa("", "best", &flags, NULL), OCTAVO_OK);
-    assert_int_equal(flags, machine);
+    assert_int_equal(flags, best);
+    flags = 12345;
     assert_int_equal(select_isa("best", NULL, &flags, NULL), OCTAVO_OK);
-    assert_int_equal(flags, machine);
+    assert_int_equal(flags, best);
 
     size_t count;
     const octavo_cpu_level *levels = octavo_cpu_levels(&count);

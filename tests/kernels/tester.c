@@ -208,7 +208,8 @@ static octavo_cpu_flags usable_flags(void) {
     octavo_cpu_flags flags = octavo_cpu_detect();
 #ifdef OCTAVO_EMULATE_AVX512
     if (flags & OCTAVO_CPU_AVX2)
-        flags |= OCTAVO_CPU_AVX512 | OCTAVO_CPU_AVX512_VNNI | OCTAVO_CPU_AVX512_BF16;
+        flags |= OCTAVO_CPU_AVX512 | OCTAVO_CPU_AVX512_VNNI | OCTAVO_CPU_AVX512_VBMI |
+                 OCTAVO_CPU_AVX512_BF16;
 #endif
     return flags;
 }
