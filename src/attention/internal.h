@@ -40,6 +40,13 @@ typedef struct attention_range {
     int64_t end;
 } attention_range;
 
+static inline attention_range attention_intersect(attention_range a, int64_t begin, int64_t end) {
+    if (a.begin < begin) a.begin = begin;
+    if (a.end > end) a.end = end;
+    if (a.end < a.begin) a.end = a.begin;
+    return a;
+}
+
 static inline int64_t attention_query_length(const octavo_attention_batch *batch, int64_t seq) {
     return (int64_t)batch->query_start_loc[seq + 1] - batch->query_start_loc[seq];
 }
