@@ -7,24 +7,6 @@
  * panel is one ascending stream of records, each holding a run of inputs for all 32 outputs. Panels
  * follow each other.
  *
- *   F32    record of 1 input:  32 f32                                                        128
- * bytes F16    record of 1 input:  32 f16 64 BF16   record of 2 inputs: 32 pairs (input 2i in the
- * lower half of a 32-bit word)        128 Q8_0   record of 32: codes8, 32 f16 d w = d * (code -
- * 128)        1088 Q4_0   record of 32: codes4, 32 f16 d                       w = d * (code - 8)
- * 576 Q4_1   record of 32: codes4, 32 f16 d, 32 f16 m             w = d * code + m             640
- *   Q5_0   record of 32: codes4, high1, 32 f16 d                w = d * (code - 16)          704
- *   Q4_K   record of 256: 32 f16 d, 32 f16 dmin, then 8 blocks of
- *          (codes4, 32 u8 scale, 32 u8 min)                     w = d * scale * code - dmin * min
- * 4736 Q6_K   record of 256: 32 f16 d, then 8 blocks of (codes4, high2, 32 s8 scale of inputs 0-15,
- * 32 s8 scale of 16-31) w = d * scale * (code - 32)  6720
- *
- * Inside a block of 32 inputs (o output 0..31, j 0..3):
- *   codes8  1024 bytes: byte ((g * 32 + o) * 4 + j) is the code of input 4g + j, g 0..7
- *   codes4   512 bytes: byte ((g * 32 + o) * 4 + j), g 0..3: lower nibble input 4g + j, upper 16 +
- * 4g + j high1    128 bytes: byte (o * 4 + j): bit g is bit 4 of the code of input 4g + j, g 0..7
- *   high2    256 bytes: byte (p * 128 + o * 4 + j): bits 2b, 2b + 1 are bits 4, 5 of input 4(4p +
- * b) + j
- *
  * The codes are the file's (gguf Q8_0's signed byte is stored as code = byte + 128), the scales
  * too: packing loses nothing, and unpacking gives exactly the values of the format's definition.
  */
@@ -34,6 +16,35 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* clang-format off */
+/* The records of the types:
+ *
+ *   type   inputs  bytes  parts, each for all 32 outputs               value of an input
+ *   F32         1    128  f32                                          w
+ *   F16         1     64  f16                                          w
+ *   BF16        2    128  32-bit words, input 2i in the lower half     w
+ *   Q8_0       32   1088  codes8, f16 d                                w = d * (code - 128)
+ *   Q4_0       32    576  codes4, f16 d                                w = d * (code - 8)
+ *   Q4_1       32    640  codes4, f16 d, f16 m                         w = d * code + m
+ *   Q5_0       32    704  codes4, high1, f16 d                         w = d * (code - 16)
+ *   Q4_K      256   4736  f16 d, f16 dmin, then 8 blocks of            w = d * scale * code
+ *                           codes4, u8 scale, u8 min                       - dmin * min
+ *   Q6_K      256   6720  f16 d, then 8 blocks of                      w = d * scale * (code - 32)
+ *                           codes4, high2, s8 scale of inputs 0-15,
+ *                           s8 scale of inputs 16-31
+ *
+ * Their parts for a block of 32 inputs, output o = 0..31 and j = 0..3:
+ *
+ *   part    bytes  byte                  holds
+ *   codes8   1024  (g * 32 + o) * 4 + j  g = 0..7: the code of input 4g + j
+ *   codes4    512  (g * 32 + o) * 4 + j  g = 0..3: the codes of inputs 4g + j in its lower half
+ *                                        and 16 + 4g + j in its upper half
+ *   high1     128  o * 4 + j             bit g, g = 0..7: bit 4 of the code of input 4g + j
+ *   high2     256  p * 128 + o * 4 + j   p = 0, 1: bits 2b and 2b + 1, b = 0..3: bits 4 and 5 of
+ *                                        the code of input 4(4p + b) + j
+ */
+/* clang-format on */
 
 #define OCTAVO_PANEL 32 /* outputs in a panel */
 #define OCTAVO_BLOCK 32 /* inputs in a quantised activation block */
