@@ -13,29 +13,18 @@
 
 #include <string.h>
 
-static bool is_added(const octavo_vocab *vocab, size_t i) {
-    return vocab->types != NULL &&
-           (vocab->types[i] == OCTAVO_TOKEN_CONTROL || vocab->types[i] == OCTAVO_TOKEN_USER);
-}
-
-/* Added tokens go into the index first, so that a piece that is spelled like one is what is found.
- */
 static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
                                  octavo_error *error) {
     int16_t table[OCTAVO_ALPHABET];
     octavo_alphabet_init(table);
-    size_t bytes = 0;
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        bytes += vocab->tokens[i].length;
-    octavo_status status =
-        octavo_token_texts_init(&t->keys, &t->arena, vocab->n_tokens, bytes, error);
+    octavo_status status = octavo_token_texts_init(&t->keys, &t->arena, vocab, error);
     if (status != OCTAVO_OK) return status;
 
     uint32_t end = 0;
     for (size_t i = 0; i < vocab->n_tokens; i++) {
         octavo_text text = vocab->tokens[i];
         size_t length = text.length;
-        if (!is_added(vocab, i) &&
+        if (!octavo_vocab_is_added(vocab, i) &&
             octavo_alphabet_unspell(table, text, t->keys.bytes + end, &length))
             t->flags[i] |= OCTAVO_TOKEN_MERGES;
         else if (length != 0)
@@ -44,11 +33,7 @@ static octavo_status bytes_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
         t->keys.offsets[i + 1] = end;
     }
     t->pieces = t->keys;
-
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        if (is_added(vocab, i)) octavo_token_index_add(&t->index, (int32_t)i);
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        if ((t->flags[i] & OCTAVO_TOKEN_MERGES) != 0) octavo_token_index_add(&t->index, (int32_t)i);
+    octavo_tokenizer_fill_index(t, vocab);
     return OCTAVO_OK;
 }
 

@@ -40,13 +40,8 @@ void octavo_pipeline_scratch_deinit(octavo_pipeline_scratch *scratch) {
     scratch->nodes = NULL;
 }
 
-static bool is_added(const octavo_vocab *vocab, size_t i) {
-    return vocab->types != NULL &&
-           (vocab->types[i] == OCTAVO_TOKEN_CONTROL || vocab->types[i] == OCTAVO_TOKEN_USER);
-}
-
 static bool is_in_model(const octavo_tokenizer *t, const octavo_vocab *vocab, size_t i) {
-    return !is_added(vocab, i) || (t->added_flags[i] & OCTAVO_ADDED_IN_MODEL) != 0;
+    return !octavo_vocab_is_added(vocab, i) || (t->added_flags[i] & OCTAVO_ADDED_IN_MODEL) != 0;
 }
 
 /* Fills t->keys, and flags the tokens that the model may find. */
@@ -54,11 +49,7 @@ static octavo_status spell_keys(octavo_tokenizer *t, const octavo_vocab *vocab,
                                 octavo_error *error) {
     int16_t table[OCTAVO_ALPHABET];
     octavo_alphabet_init(table);
-    size_t bytes = 0;
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        bytes += vocab->tokens[i].length;
-    octavo_status status =
-        octavo_token_texts_init(&t->keys, &t->arena, vocab->n_tokens, bytes, error);
+    octavo_status status = octavo_token_texts_init(&t->keys, &t->arena, vocab, error);
     if (status != OCTAVO_OK) return status;
 
     bool spells_bytes = t->pipeline->spells_bytes;
@@ -67,7 +58,7 @@ static octavo_status spell_keys(octavo_tokenizer *t, const octavo_vocab *vocab,
         octavo_text text = vocab->tokens[i];
         size_t length = text.length;
         bool is_found = is_in_model(t, vocab, i);
-        bool unspells = is_found && spells_bytes && !is_added(vocab, i) &&
+        bool unspells = is_found && spells_bytes && !octavo_vocab_is_added(vocab, i) &&
                         octavo_alphabet_unspell(table, text, t->keys.bytes + end, &length);
         if (!unspells && length != 0) memcpy(t->keys.bytes + end, text.data, length);
         if (spells_bytes ? unspells : is_found) t->flags[i] |= OCTAVO_TOKEN_MERGES;
@@ -84,7 +75,8 @@ static octavo_status spell_pieces(octavo_tokenizer *t, const octavo_vocab *vocab
     octavo_status status = OCTAVO_OK;
     uint32_t *offsets = octavo_arena_alloc(&t->arena, (vocab->n_tokens + 1) * sizeof(*offsets));
     for (size_t i = 0; i < vocab->n_tokens && offsets != NULL; i++) {
-        octavo_pipeline_decode(t->pipeline, vocab->tokens[i], is_added(vocab, i), is_first, &bytes);
+        octavo_pipeline_decode(t->pipeline, vocab->tokens[i], octavo_vocab_is_added(vocab, i),
+                               is_first, &bytes);
         if (bytes.size > UINT32_MAX / 2) break;
         offsets[i + 1] = (uint32_t)bytes.size;
     }
@@ -100,8 +92,6 @@ static octavo_status spell_pieces(octavo_tokenizer *t, const octavo_vocab *vocab
     return status;
 }
 
-/* Added tokens go into the index first, so that a piece that is spelled like one is what is found.
- */
 static octavo_status piped_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
                                  octavo_error *error) {
     const octavo_pipeline *p = t->pipeline;
@@ -114,10 +104,7 @@ static octavo_status piped_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     if (status == OCTAVO_OK && octavo_pipeline_minds_first(p))
         status = spell_pieces(t, vocab, true, &t->first_pieces, error);
     if (status != OCTAVO_OK) return status;
-    for (int32_t id = 0; id < t->n_tokens; id++)
-        if (is_added(vocab, (size_t)id)) octavo_token_index_add(&t->index, id);
-    for (int32_t id = 0; id < t->n_tokens; id++)
-        if ((t->flags[id] & OCTAVO_TOKEN_MERGES) != 0) octavo_token_index_add(&t->index, id);
+    octavo_tokenizer_fill_index(t, vocab);
     return OCTAVO_OK;
 }
 
@@ -159,12 +146,7 @@ static int32_t piped_find(const octavo_tokenizer *t, const char *text, size_t le
     if (t->pipeline->spells_bytes || length > t->index.longest) return -1;
     if (length == 1 && t->byte_ids[(unsigned char)text[0]] >= 0)
         return t->byte_ids[(unsigned char)text[0]];
-    octavo_buffer spelled = {0};
-    octavo_normalize_spaces(&spelled, text, length, false);
-    int32_t id =
-        spelled.failed ? -1 : octavo_token_index_find(&t->index, spelled.data, spelled.size);
-    octavo_buffer_deinit(&spelled);
-    return id;
+    return octavo_tokenizer_find_marked(t, text, length);
 }
 
 const octavo_tokenizer_kind octavo_tokenizer_piped = {

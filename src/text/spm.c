@@ -57,13 +57,8 @@ static size_t spell_piece(octavo_text text, int32_t type, char *out) {
 
 static octavo_status spm_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
                                octavo_error *error) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        bytes += vocab->tokens[i].length;
-    octavo_status status =
-        octavo_token_texts_init(&t->keys, &t->arena, vocab->n_tokens, bytes, error);
-    if (status == OCTAVO_OK)
-        status = octavo_token_texts_init(&t->pieces, &t->arena, vocab->n_tokens, bytes, error);
+    octavo_status status = octavo_token_texts_init(&t->keys, &t->arena, vocab, error);
+    if (status == OCTAVO_OK) status = octavo_token_texts_init(&t->pieces, &t->arena, vocab, error);
     if (status != OCTAVO_OK) return status;
 
     uint32_t key_end = 0, piece_end = 0;
@@ -261,13 +256,7 @@ static octavo_status spm_encode(octavo_encoder *encoder, const char *text, size_
 /* Texts with spaces in them are spelled with marks. */
 static int32_t spm_find(const octavo_tokenizer *t, const char *text, size_t length) {
     if (length == 1 && memchr(text, ' ', 1) == NULL) return t->byte_ids[(unsigned char)text[0]];
-    if (length > t->index.longest) return -1;
-    octavo_buffer spelled = {0};
-    octavo_normalize_spaces(&spelled, text, length, false);
-    int32_t id =
-        spelled.failed ? -1 : octavo_token_index_find(&t->index, spelled.data, spelled.size);
-    octavo_buffer_deinit(&spelled);
-    return id;
+    return octavo_tokenizer_find_marked(t, text, length);
 }
 
 const octavo_tokenizer_kind octavo_tokenizer_spm = {

@@ -4,6 +4,7 @@
  * hostile vocabularies that do not depend on the kind are in check_vocab.
  */
 #include "base/error.h"
+#include "text/tokenizer_normalize.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
@@ -103,13 +104,33 @@ static octavo_status check_vocab(const octavo_vocab *vocab, octavo_error *error)
     return status;
 }
 
-octavo_status octavo_token_texts_init(octavo_token_texts *texts, octavo_arena *arena, size_t n,
-                                      size_t bytes, octavo_error *error) {
-    texts->offsets = octavo_arena_alloc(arena, (n + 1) * sizeof(*texts->offsets));
+octavo_status octavo_token_texts_init(octavo_token_texts *texts, octavo_arena *arena,
+                                      const octavo_vocab *vocab, octavo_error *error) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < vocab->n_tokens; i++)
+        bytes += vocab->tokens[i].length;
+    texts->offsets = octavo_arena_alloc(arena, (vocab->n_tokens + 1) * sizeof(*texts->offsets));
     texts->bytes = octavo_arena_alloc(arena, bytes);
     if (texts->offsets == NULL || texts->bytes == NULL)
         return octavo_fail_memory(error, "vocabulary", bytes);
     return OCTAVO_OK;
+}
+
+void octavo_tokenizer_fill_index(octavo_tokenizer *t, const octavo_vocab *vocab) {
+    for (int32_t id = 0; id < t->n_tokens; id++)
+        if (octavo_vocab_is_added(vocab, (size_t)id)) octavo_token_index_add(&t->index, id);
+    for (int32_t id = 0; id < t->n_tokens; id++)
+        if ((t->flags[id] & OCTAVO_TOKEN_MERGES) != 0) octavo_token_index_add(&t->index, id);
+}
+
+int32_t octavo_tokenizer_find_marked(const octavo_tokenizer *t, const char *text, size_t length) {
+    if (length > t->index.longest) return -1;
+    octavo_buffer spelled = {0};
+    octavo_normalize_spaces(&spelled, text, length, false);
+    int32_t id =
+        spelled.failed ? -1 : octavo_token_index_find(&t->index, spelled.data, spelled.size);
+    octavo_buffer_deinit(&spelled);
+    return id;
 }
 
 /* Special tokens and where answers end. */
@@ -159,11 +180,9 @@ static octavo_status add_normalized(octavo_tokenizer *t, octavo_text text, int32
 
 static octavo_status build_added(octavo_tokenizer *t, const octavo_vocab *vocab,
                                  octavo_error *error) {
-    for (size_t i = 0; vocab->types != NULL && i < vocab->n_tokens; i++) {
+    for (size_t i = 0; i < vocab->n_tokens; i++) {
         octavo_text text = vocab->tokens[i];
-        if (text.length == 0) continue;
-        if (vocab->types[i] != OCTAVO_TOKEN_CONTROL && vocab->types[i] != OCTAVO_TOKEN_USER)
-            continue;
+        if (text.length == 0 || !octavo_vocab_is_added(vocab, i)) continue;
         bool normalized = (t->added_flags[i] & OCTAVO_ADDED_NORMALIZED) != 0;
         octavo_status status = OCTAVO_OK;
         if (normalized)

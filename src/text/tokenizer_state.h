@@ -106,9 +106,17 @@ static inline void octavo_encoder_emit(octavo_encoder *encoder, int32_t id) {
 /* The value of "<0x0A>", or -1 for a text of another form. */
 int octavo_byte_token(octavo_text text);
 
-/* Makes room for the texts of n tokens of at most `bytes` bytes together. */
+/* Makes room for as many texts as the vocabulary has, together no longer than its own. */
 OCTAVO_MUST_CHECK octavo_status octavo_token_texts_init(octavo_token_texts *texts,
-                                                        octavo_arena *arena, size_t n, size_t bytes,
+                                                        octavo_arena *arena,
+                                                        const octavo_vocab *vocab,
                                                         octavo_error *error);
+
+/* Enters the added tokens into the index and then those that merge, so that a piece that is spelled
+ * like an added token is what is found. */
+void octavo_tokenizer_fill_index(octavo_tokenizer *t, const octavo_vocab *vocab);
+
+/* The token of a text whose spaces are spelled with marks, or -1. */
+int32_t octavo_tokenizer_find_marked(const octavo_tokenizer *t, const char *text, size_t length);
 
 #endif

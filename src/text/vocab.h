@@ -61,6 +61,11 @@ typedef struct octavo_vocab {
     bool add_space_prefix; /* SentencePiece: every text starts with a space */
 } octavo_vocab;
 
+static inline bool octavo_vocab_is_added(const octavo_vocab *vocab, size_t i) {
+    return vocab->types != NULL &&
+           (vocab->types[i] == OCTAVO_TOKEN_CONTROL || vocab->types[i] == OCTAVO_TOKEN_USER);
+}
+
 /* An empty vocabulary: no arrays, no ids. */
 #define OCTAVO_VOCAB_INIT                                                                          \
     { .bos = -1, .eos = -1, .unk = -1, .pad = -1, .eot = -1, .eom = -1 }
