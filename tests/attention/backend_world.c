@@ -32,12 +32,6 @@ static void put_numbers(uint8_t *at, octavo_dtype dtype, size_t n) {
         put_number(at + i * octavo_dtype_size(dtype), dtype);
 }
 
-octavo_array backend_array(void *data, octavo_dtype dtype, int32_t n_axes, const int64_t *extents) {
-    octavo_array array = {.data = data, .dtype = dtype, .n_axes = n_axes};
-    memcpy(array.extents, extents, (size_t)n_axes * sizeof *extents);
-    return array;
-}
-
 /* Columns [begin, begin + n_heads * D) of the fused rows. */
 static octavo_array rows_of(backend_world *w, octavo_dtype dtype, int64_t begin, int64_t n_heads) {
     octavo_array array =

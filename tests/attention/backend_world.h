@@ -44,8 +44,8 @@ typedef struct backend_world {
 } backend_world;
 
 #define ARRAY(data, dtype, ...)                                                                    \
-    backend_array(data, dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),      \
-                  (const int64_t[]){__VA_ARGS__})
+    octavo_array_dense(data, dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                       (const int64_t[]){__VA_ARGS__})
 
 /* What all tests of a program call with: two threads. Made and freed by the group's fixtures. */
 extern octavo_attention_context *backend_context;
@@ -55,7 +55,6 @@ int backend_context_free(void **state);
 extern uint32_t backend_random_state;
 uint32_t backend_random(void); /* 24 bits */
 
-octavo_array backend_array(void *data, octavo_dtype dtype, int32_t n_axes, const int64_t *extents);
 octavo_array backend_vector(void *data, octavo_dtype dtype, int64_t extent);
 
 /* All f32: a decode row, a prompt and a continued prompt, in rows that view a fused projection;

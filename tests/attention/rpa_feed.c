@@ -28,12 +28,6 @@ typedef struct world {
     size_t cache_bytes;
 } world;
 
-static octavo_array dense(void *data, octavo_dtype dtype, int32_t n_axes, const int64_t *extents) {
-    octavo_array array = {.data = data, .dtype = dtype, .n_axes = n_axes};
-    memcpy(array.extents, extents, (size_t)n_axes * sizeof *extents);
-    return array;
-}
-
 static size_t up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
 }
@@ -143,11 +137,13 @@ static void set_options(world *w) {
     args->use_output_scale = shape->output_scale != 0.0;
     args->output_scale = shape->output_scale;
     const int64_t q_heads[] = {shape->n_q_heads}, kv_heads[] = {shape->n_kv_heads};
-    if (shape->has_sink) args->attention_sink = dense(s->sink, OCTAVO_DTYPE_F32, 1, q_heads);
-    if (shape->has_alibi) args->alibi_slopes = dense(s->slopes, OCTAVO_DTYPE_F32, 1, q_heads);
+    if (shape->has_sink)
+        args->attention_sink = octavo_array_dense(s->sink, OCTAVO_DTYPE_F32, 1, q_heads);
+    if (shape->has_alibi)
+        args->alibi_slopes = octavo_array_dense(s->slopes, OCTAVO_DTYPE_F32, 1, q_heads);
     if (shape->has_head_scales) {
-        args->k_scales = dense(s->k_scales, OCTAVO_DTYPE_F32, 1, kv_heads);
-        args->v_scales = dense(s->v_scales, OCTAVO_DTYPE_F32, 1, kv_heads);
+        args->k_scales = octavo_array_dense(s->k_scales, OCTAVO_DTYPE_F32, 1, kv_heads);
+        args->v_scales = octavo_array_dense(s->v_scales, OCTAVO_DTYPE_F32, 1, kv_heads);
     }
 }
 
@@ -194,16 +190,16 @@ static void make_world(world *w, const rpa_stream *stream, const rpa_way *way) {
         rpa_stream_share(&w->others[i], stream);
     }
     octavo_attention_args_init(&w->args);
-    w->args.block_tables = dense(tables, OCTAVO_DTYPE_I32, 1, (int64_t[]){n_pages});
+    w->args.block_tables = octavo_array_dense(tables, OCTAVO_DTYPE_I32, 1, (int64_t[]){n_pages});
     const int64_t packing = 4 / (int64_t)w->size;
     if (way->layout == OCTAVO_KV_ROWS)
         w->args.kv_cache =
-            dense(cache, shape->kv_dtype, 5,
-                  (int64_t[]){n_pages, way->page_size, (int64_t)slot_rows(w) / packing, packing,
-                              (int64_t)row_lanes(w)});
+            octavo_array_dense(cache, shape->kv_dtype, 5,
+                               (int64_t[]){n_pages, way->page_size, (int64_t)slot_rows(w) / packing,
+                                           packing, (int64_t)row_lanes(w)});
     else
-        w->args.kv_cache = dense(cache, shape->kv_dtype, 2,
-                                 (int64_t[]){n_pages, (int64_t)(w->page_bytes / w->size)});
+        w->args.kv_cache = octavo_array_dense(
+            cache, shape->kv_dtype, 2, (int64_t[]){n_pages, (int64_t)(w->page_bytes / w->size)});
     set_options(w);
     set_way(w);
 }
@@ -300,8 +296,8 @@ static octavo_array gather_array(const world *w, const int *q_lens, int which, i
                                  int heads, int lanes) {
     const octavo_dtype dtype = which == 0 ? w->stream->shape.q_dtype : w->stream->new_dtype;
     const size_t row = (size_t)(heads * lanes) * octavo_dtype_size(dtype);
-    return dense(gather(w, q_lens, which, row, n_tokens), dtype, 3,
-                 (int64_t[]){n_tokens, heads, lanes});
+    return octavo_array_dense(gather(w, q_lens, which, row, n_tokens), dtype, 3,
+                              (int64_t[]){n_tokens, heads, lanes});
 }
 
 /* The stream's rows go to out. */
@@ -321,15 +317,16 @@ static void step(world *w, octavo_attention_context *context, const int *q_lens,
     if (!shape->value_in_key)
         args->values = gather_array(w, q_lens, 2, n_tokens, shape->n_kv_heads, dv);
     const size_t row = (size_t)(shape->n_q_heads * dv) * octavo_dtype_size(rpa_out_dtype(shape));
-    args->output = dense(malloc((size_t)n_tokens * row), rpa_out_dtype(shape), 3,
-                         (int64_t[]){n_tokens, shape->n_q_heads, dv});
+    args->output = octavo_array_dense(malloc((size_t)n_tokens * row), rpa_out_dtype(shape), 3,
+                                      (int64_t[]){n_tokens, shape->n_q_heads, dv});
     assert_non_null(args->output.data);
     memset(args->output.data, 0xff, (size_t)n_tokens * row);
-    args->kv_lens = dense(lens, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs});
-    args->query_start_loc = dense(starts, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs + 1});
+    args->kv_lens = octavo_array_dense(lens, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs});
+    args->query_start_loc =
+        octavo_array_dense(starts, OCTAVO_DTYPE_I32, 1, (int64_t[]){w->n_seqs + 1});
     const int prefill_end = w->way->queries_per_block > 0 ? w->n_seqs : 0;
-    args->distribution =
-        dense((int32_t[]){0, prefill_end, w->n_seqs}, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
+    args->distribution = octavo_array_dense((int32_t[]){0, prefill_end, w->n_seqs},
+                                            OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
 
     memcpy(w->before, args->kv_cache.data, w->cache_bytes);
     octavo_error error;

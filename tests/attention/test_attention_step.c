@@ -40,12 +40,6 @@ static uint16_t narrow(octavo_dtype dtype, float x) {
     return dtype == OCTAVO_DTYPE_F16 ? octavo_f32_to_f16(x) : octavo_f32_to_bf16(x);
 }
 
-static octavo_array dense(void *data, octavo_dtype dtype, int32_t n_axes, const int64_t *extents) {
-    octavo_array array = {.data = data, .dtype = dtype, .n_axes = n_axes};
-    memcpy(array.extents, extents, (size_t)n_axes * sizeof *extents);
-    return array;
-}
-
 /* The public call on keys and values rounded beforehand. */
 static void run_public(float *qkv, octavo_dtype dtype, uint16_t *cache, float *out,
                        const octavo_attention_batch *batch) {
@@ -62,16 +56,16 @@ static void run_public(float *qkv, octavo_dtype dtype, uint16_t *cache, float *o
     memcpy(tables, batch->block_tables, sizeof tables);
     octavo_attention_args args;
     octavo_attention_args_init(&args);
-    args.queries = dense(qkv, OCTAVO_DTYPE_F32, 3, (int64_t[]){T, HQ, D});
+    args.queries = octavo_array_dense(qkv, OCTAVO_DTYPE_F32, 3, (int64_t[]){T, HQ, D});
     memcpy(args.queries.strides, (int64_t[]){QKV, D, 1}, 3 * sizeof(int64_t));
-    args.keys = dense(keys, dtype, 3, (int64_t[]){T, HKV, D});
-    args.values = dense(values, dtype, 3, (int64_t[]){T, HKV, D});
-    args.kv_cache = dense(cache, dtype, 5, (int64_t[]){P, PAGE, HKV, 2, 128});
-    args.output = dense(out, OCTAVO_DTYPE_F32, 3, (int64_t[]){T, HQ, D});
-    args.kv_lens = dense(lens, OCTAVO_DTYPE_I32, 1, (int64_t[]){2});
-    args.query_start_loc = dense(starts, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
-    args.block_tables = dense(tables, OCTAVO_DTYPE_I32, 1, (int64_t[]){4});
-    args.distribution = dense(kinds, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
+    args.keys = octavo_array_dense(keys, dtype, 3, (int64_t[]){T, HKV, D});
+    args.values = octavo_array_dense(values, dtype, 3, (int64_t[]){T, HKV, D});
+    args.kv_cache = octavo_array_dense(cache, dtype, 5, (int64_t[]){P, PAGE, HKV, 2, 128});
+    args.output = octavo_array_dense(out, OCTAVO_DTYPE_F32, 3, (int64_t[]){T, HQ, D});
+    args.kv_lens = octavo_array_dense(lens, OCTAVO_DTYPE_I32, 1, (int64_t[]){2});
+    args.query_start_loc = octavo_array_dense(starts, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
+    args.block_tables = octavo_array_dense(tables, OCTAVO_DTYPE_I32, 1, (int64_t[]){4});
+    args.distribution = octavo_array_dense(kinds, OCTAVO_DTYPE_I32, 1, (int64_t[]){3});
     args.softmax_scale = 0.2;
     octavo_attention_context *context = rpa_context(NULL, 1);
     octavo_error error;

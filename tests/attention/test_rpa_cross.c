@@ -30,14 +30,8 @@ typedef struct world {
     octavo_attention_args args;
 } world;
 
-static octavo_array dense(void *data, octavo_dtype dtype, int32_t n_axes, const int64_t *extents) {
-    octavo_array array = {.data = data, .dtype = dtype, .n_axes = n_axes};
-    memcpy(array.extents, extents, (size_t)n_axes * sizeof *extents);
-    return array;
-}
-
 static octavo_array indices(int32_t *data, int64_t n) {
-    return dense(data, OCTAVO_DTYPE_I32, 1, &n);
+    return octavo_array_dense(data, OCTAVO_DTYPE_I32, 1, &n);
 }
 
 static void fill(float *x, size_t n, uint32_t seed) {
@@ -57,17 +51,17 @@ static world *make_world(octavo_kv_layout layout, bool has_sink) {
     octavo_attention_args *args = &w->args;
     octavo_attention_args_init(args);
     const octavo_dtype f32 = OCTAVO_DTYPE_F32;
-    args->queries = dense(w->queries, f32, 3, (int64_t[]){QUERIES, HQ, D});
-    args->output = dense(w->output, f32, 3, (int64_t[]){QUERIES, HQ, D});
-    args->keys = dense(w->keys, f32, 3, (int64_t[]){KEYS, HKV, D});
-    args->values = dense(w->values, f32, 3, (int64_t[]){KEYS, HKV, D});
+    args->queries = octavo_array_dense(w->queries, f32, 3, (int64_t[]){QUERIES, HQ, D});
+    args->output = octavo_array_dense(w->output, f32, 3, (int64_t[]){QUERIES, HQ, D});
+    args->keys = octavo_array_dense(w->keys, f32, 3, (int64_t[]){KEYS, HKV, D});
+    args->values = octavo_array_dense(w->values, f32, 3, (int64_t[]){KEYS, HKV, D});
     args->layout = layout;
-    args->kv_cache = dense(w->cache, f32, 5, (int64_t[]){8, PAGE, 2 * HKV, 1, 128});
+    args->kv_cache = octavo_array_dense(w->cache, f32, 5, (int64_t[]){8, PAGE, 2 * HKV, 1, 128});
     if (layout == OCTAVO_KV_COLUMNS) {
         args->page_size = PAGE;
         int64_t page = octavo_attention_page_elements(f32, PAGE, HKV, D, D, false);
         assert_true(page > 0 && (size_t)page * 8 * sizeof(float) <= sizeof w->cache);
-        args->kv_cache = dense(w->cache, f32, 2, (int64_t[]){8, page});
+        args->kv_cache = octavo_array_dense(w->cache, f32, 2, (int64_t[]){8, page});
     }
     args->kv_lens = indices(kv_lens, SEQS);
     args->block_tables = indices(tables, (int64_t)SEQS * ROW);
@@ -76,7 +70,7 @@ static world *make_world(octavo_kv_layout layout, bool has_sink) {
     args->distribution = indices(kinds, 3);
     args->type = OCTAVO_ATTENTION_ENCODER_DECODER;
     args->softmax_scale = 0.5;
-    if (has_sink) args->attention_sink = dense(w->sink, f32, 1, (int64_t[]){HQ});
+    if (has_sink) args->attention_sink = octavo_array_dense(w->sink, f32, 1, (int64_t[]){HQ});
     return w;
 }
 

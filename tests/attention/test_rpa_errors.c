@@ -19,16 +19,9 @@ typedef struct world {
     int32_t kv_lens[S], tables[S * ROW], starts[S + 1], key_starts[S + 1], kinds[3];
 } world;
 
-static octavo_array array_of(void *data, octavo_dtype dtype, int32_t n_axes,
-                             const int64_t *extents) {
-    octavo_array array = {.data = data, .dtype = dtype, .n_axes = n_axes};
-    memcpy(array.extents, extents, (size_t)n_axes * sizeof *extents);
-    return array;
-}
-
 #define ARRAY(data, dtype, ...)                                                                    \
-    array_of(data, dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),           \
-             (const int64_t[]){__VA_ARGS__})
+    octavo_array_dense(data, dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                       (const int64_t[]){__VA_ARGS__})
 
 static void make(world *w) {
     memset(w, 0, sizeof *w);

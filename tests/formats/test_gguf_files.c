@@ -4,6 +4,7 @@
  */
 #include "../gguf_writer.h"
 #include "../unit.h"
+#include "bad_file.h"
 #include "base/compiler.h"
 
 #include <sys/stat.h>
@@ -45,10 +46,7 @@ static void refused(const char *path, octavo_status expected, const char *text) 
     octavo_error error = {0};
     octavo_status status = octavo_gguf_open(path, &gguf, &error);
     assert_null(gguf);
-    if (status != expected || strstr(error.message, text) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected %s, \"%s\"", octavo_status_name(status),
-                 error.message, octavo_status_name(expected), text);
-    }
+    bad_file_refused(status, &error, expected, text);
 }
 
 static void write_bytes(const char *path, const void *bytes, size_t size) {

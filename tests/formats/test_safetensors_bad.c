@@ -5,39 +5,14 @@
  * protected one, so that reading one byte too many ends the test.
  */
 #include "../unit.h"
+#include "bad_file.h"
 #include "base/compiler.h"
 #include "safetensors_walk.h"
 #include "safetensors_writer.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-/* -- bytes before a protected page ------------------------------------------------------------ */
-
-static uint8_t *guarded; /* [guarded_size], then a protected page */
-static size_t guarded_size;
-
-static int setup(void **unused) {
-    (void)unused;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    guarded_size = 32 * page;
-    void *pages =
-        mmap(NULL, guarded_size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) return 1;
-    guarded = pages;
-    return mprotect(guarded + guarded_size, page, PROT_NONE);
-}
-
-static int teardown(void **unused) {
-    (void)unused;
-    return munmap(guarded, guarded_size + (size_t)sysconf(_SC_PAGESIZE));
-}
-
 /* Parses the bytes; what is accepted is walked. */
 static octavo_status parse_bytes(const uint8_t *bytes, size_t size, octavo_error *error) {
-    assert_true(size <= guarded_size);
-    uint8_t *copy = guarded + guarded_size - size;
-    memcpy(copy, bytes, size);
+    const uint8_t *copy = bad_file_guard(bytes, size);
     octavo_safetensors *safetensors = NULL;
     *error = (octavo_error){0};
     octavo_status status =
@@ -57,10 +32,7 @@ static octavo_status parse_bytes(const uint8_t *bytes, size_t size, octavo_error
 static void check(const uint8_t *bytes, size_t size, octavo_status expected, const char *text) {
     octavo_error error;
     octavo_status status = parse_bytes(bytes, size, &error);
-    if (status != expected || strstr(error.message, text) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected %s, \"%s\"", octavo_status_name(status),
-                 error.message, octavo_status_name(expected), text);
-    }
+    bad_file_refused(status, &error, expected, text);
 }
 
 /* The writer's file is refused, with all of `text` in the message. Ends the writer. */
@@ -400,5 +372,5 @@ int main(void) {
         cmocka_unit_test(test_every_cut),
         cmocka_unit_test(test_every_byte),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, bad_file_setup, bad_file_teardown);
 }

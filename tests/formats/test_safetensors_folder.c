@@ -4,6 +4,7 @@
  * and what is said of folders that are none.
  */
 #include "../unit.h"
+#include "bad_file.h"
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "formats/hf_folder.h"
@@ -64,11 +65,8 @@ static void refused(const char *names, octavo_status expected, const char *text)
     octavo_error error = {0};
     each_file(names, true);
     octavo_status status = octavo_hf_folder_read(folder, &found, &error);
-    if (status != expected || strstr(error.message, text) == NULL ||
-        strstr(error.message, folder) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected %s, \"%s\"", octavo_status_name(status),
-                 error.message, octavo_status_name(expected), text);
-    }
+    bad_file_refused(status, &error, expected, text);
+    bad_file_refused(status, &error, expected, folder);
     assert_null(found.path);
     each_file(names, false);
 }
@@ -181,10 +179,9 @@ static void check_json(const char *text, const char *message) {
     if (message == NULL) {
         if (status != OCTAVO_OK) fail_msg("%s", error.message);
         assert_int_equal(json_integer_value(json_object_get(root, "a")), 7);
-    } else if (status != OCTAVO_ERROR_FORMAT || root != NULL ||
-               strstr(error.message, message) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected \"%s\"", octavo_status_name(status),
-                 error.message, message);
+    } else {
+        bad_file_refused(status, &error, OCTAVO_ERROR_FORMAT, message);
+        assert_null(root);
     }
     json_decref(root);
 }

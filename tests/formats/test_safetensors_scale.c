@@ -4,6 +4,7 @@
  * whose, and each refusal.
  */
 #include "../unit.h"
+#include "bad_file.h"
 #include "base/compiler.h"
 #include "base/number.h"
 #include "safetensors_walk.h"
@@ -55,10 +56,7 @@ static void refused(model *m, octavo_status expected, const char *text) {
     octavo_error error = {0};
     open_model(m);
     octavo_status status = octavo_safetensors_find_scale(m->safetensors, m->weight, &scale, &error);
-    if (status != expected || strstr(error.message, text) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected %s, \"%s\"", octavo_status_name(status),
-                 error.message, octavo_status_name(expected), text);
-    }
+    bad_file_refused(status, &error, expected, text);
     assert_null(scale.tensor);
     end(m);
 }

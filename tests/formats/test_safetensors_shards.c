@@ -3,6 +3,7 @@
  * Safetensors models on disk: what is no file, one file, and those sharded with an index.
  */
 #include "../unit.h"
+#include "bad_file.h"
 #include "base/compiler.h"
 #include "safetensors_walk.h"
 #include "safetensors_writer.h"
@@ -45,10 +46,7 @@ static void refused(const char *name, octavo_status expected, const char *text) 
     octavo_error error = {0};
     octavo_status status = octavo_safetensors_open(path_of(name), &safetensors, &error);
     assert_null(safetensors);
-    if (status != expected || strstr(error.message, text) == NULL) {
-        fail_msg("status %s, message \"%s\"; expected %s, \"%s\"", octavo_status_name(status),
-                 error.message, octavo_status_name(expected), text);
-    }
+    bad_file_refused(status, &error, expected, text);
 }
 
 static octavo_safetensors *open_sound(const char *name) {
