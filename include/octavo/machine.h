@@ -7,8 +7,6 @@
 
 #include "octavo/status.h"
 
-#include <stddef.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,14 +21,12 @@ typedef struct octavo_machine_limits {
     double fork_join_seconds; /* an empty run of the thread pool, threads awake */
 } octavo_machine_limits;
 
-/* Measures with 1..max_threads threads (0: one for each physical core) and gives one row for each
- * thread count: limits [capacity], *n_limits rows. Takes about `seconds` in all (0: 2 seconds).
- * `isa` as in octavo_model_options. Statuses: INVALID, UNSUPPORTED, LIMIT (capacity too small),
- * MEMORY. Any thread. */
-OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_machine_measure(int max_threads, const char *isa,
+/* Measures with this many threads (0: one for each physical core). Takes about `seconds` (0: 2
+ * seconds), and 256 MiB of memory a thread. `isa` as in octavo_model_options. Statuses: INVALID,
+ * UNSUPPORTED, MEMORY. Any thread. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_machine_measure(int threads, const char *isa,
                                                                   double seconds,
                                                                   octavo_machine_limits *limits,
-                                                                  size_t capacity, size_t *n_limits,
                                                                   octavo_error *error);
 
 /* Highest resident memory of the process so far, in bytes; 0 where the system does not tell. Any

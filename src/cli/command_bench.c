@@ -269,7 +269,7 @@ static octavo_status measure(bench_report *report, const octavo_model_options *o
     octavo_status status = run_model(report, options, error);
     if (status == OCTAVO_OK) status = count_costs(report, error);
     if (status || !has_limits) return status;
-    return octavo_limits_measure(report->facts.threads, options->isa, 0.0, &report->limits, error);
+    return octavo_machine_measure(report->facts.threads, options->isa, 0.0, &report->limits, error);
 }
 
 int octavo_command_bench(const octavo_command *command, int argc, char **argv) {

@@ -204,11 +204,11 @@ static octavo_status measure(attention_report *r, octavo_error *error) {
     if (status) return status;
     r->isa = octavo_cpu_name(flags);
     if (r->has_limits &&
-        (status = octavo_limits_measure(b->threads, b->isa, LIMITS_SECONDS, &r->before, error)))
+        (status = octavo_machine_measure(b->threads, b->isa, LIMITS_SECONDS, &r->before, error)))
         return status;
     if ((status = octavo_bench_attention_run(b, &r->times, error))) return status;
     if (r->has_limits)
-        status = octavo_limits_measure(b->threads, b->isa, LIMITS_SECONDS, &r->after, error);
+        status = octavo_machine_measure(b->threads, b->isa, LIMITS_SECONDS, &r->after, error);
     return status;
 }
 

@@ -4,13 +4,14 @@
  */
 #include "base/compiler.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/measure.h"
 #include "cli/model_options.h"
 #include "cli/report.h"
 
 #include <stdio.h>
+
+enum { MOST_THREADS = 1024, MOST_ROWS = 11 }; /* 2^0 .. 2^10 */
 
 typedef struct machine_options {
     int64_t threads;
@@ -21,8 +22,9 @@ typedef struct machine_options {
 #define FIELD(name) offsetof(machine_options, name)
 
 static const octavo_option OPTIONS[] = {
-    {"--threads", OCTAVO_OPTION_INT, "N", "measure 1 to N threads (one for each physical core)",
-     FIELD(threads), 1, 1024},
+    {"--threads", OCTAVO_OPTION_INT, "N",
+     "measure 1, 2, 4, ... and N threads (one for each physical core)", FIELD(threads), 1,
+     MOST_THREADS},
     {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
      FIELD(isa), 0, 0},
     {"--json", OCTAVO_OPTION_FLAG, NULL, "one JSON document", FIELD(is_json), 0, 0},
@@ -68,6 +70,20 @@ static octavo_status print_json(const octavo_machine_limits *rows, size_t n_rows
     return status;
 }
 
+/* Limits of 1, 2, 4, ... and `most` threads, in about two seconds. */
+static octavo_status measure(int most, const char *isa, octavo_machine_limits *rows, size_t *n_rows,
+                             octavo_error *error) {
+    octavo_status status = OCTAVO_OK;
+    size_t n = 1;
+    for (int threads = 1; threads < most; threads *= 2)
+        n++;
+    for (size_t i = 0; i < n && status == OCTAVO_OK; i++)
+        status = octavo_machine_measure(i < n - 1 ? 1 << i : most, isa, 2.0 / (double)n, &rows[i],
+                                        error);
+    *n_rows = n;
+    return status;
+}
+
 int octavo_command_bench_machine(const octavo_command *command, int argc, char **argv) {
     machine_options options = {0};
     const octavo_option_group group = {"Options", OPTIONS, OCTAVO_COUNT(OPTIONS), &options};
@@ -78,19 +94,14 @@ int octavo_command_bench_machine(const octavo_command *command, int argc, char *
     if (exit_status >= 0) return exit_status;
 
     octavo_error error;
-    octavo_status status;
-    size_t n_rows = 0;
-    const int threads = options.threads ? (int)options.threads : octavo_machine_cores();
-    octavo_machine_limits *rows = octavo_alloc_zero((size_t)threads, sizeof *rows);
-    if (!rows)
-        status = octavo_fail_memory(&error, "limits", (uint64_t)threads * sizeof *rows);
-    else
-        status = octavo_machine_measure(threads, options.isa, 0.0, rows, (size_t)threads, &n_rows,
-                                        &error);
+    size_t n_rows;
+    octavo_machine_limits rows[MOST_ROWS];
+    int threads = options.threads ? (int)options.threads : octavo_machine_cores();
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    octavo_status status = measure(threads, options.isa, rows, &n_rows, &error);
     if (status == OCTAVO_OK && options.is_json)
         status = print_json(rows, n_rows, &error);
     else if (status == OCTAVO_OK)
         print_table(rows, n_rows);
-    octavo_free(rows);
     return octavo_cli_exit(status, &error);
 }

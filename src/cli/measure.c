@@ -4,9 +4,6 @@
  */
 #include "cli/measure.h"
 
-#include "base/error.h"
-#include "base/memory.h"
-
 #include <stdlib.h>
 
 static int compare(const void *a, const void *b) {
@@ -34,16 +31,4 @@ void octavo_limits_print(const octavo_machine_limits *limits, octavo_buffer *out
                          "\"bf16_gflops\":%.6g,\"int8_gops\":%.6g,\"fork_join_s\":%.6g}",
                          limits->threads, limits->read_gbps, limits->f32_gflops,
                          limits->bf16_gflops, limits->int8_gops, limits->fork_join_seconds);
-}
-
-octavo_status octavo_limits_measure(int threads, const char *isa, double seconds,
-                                    octavo_machine_limits *limits, octavo_error *error) {
-    size_t n_rows = 0;
-    octavo_machine_limits *rows = octavo_alloc_zero((size_t)threads, sizeof *rows);
-    if (!rows) return octavo_fail_memory(error, "limits", (uint64_t)threads * sizeof *rows);
-    octavo_status status =
-        octavo_machine_measure(threads, isa, seconds, rows, (size_t)threads, &n_rows, error);
-    if (status == OCTAVO_OK) *limits = rows[n_rows - 1];
-    octavo_free(rows);
-    return status;
 }

@@ -23,10 +23,4 @@ void octavo_spread_print(const octavo_spread *spread, octavo_buffer *out);
 /* One row of limits as a JSON object. */
 void octavo_limits_print(const octavo_machine_limits *limits, octavo_buffer *out);
 
-/* The limits of exactly `threads` threads. Takes about `seconds` (0: two). Statuses as
- * octavo_machine_measure. */
-OCTAVO_MUST_CHECK octavo_status octavo_limits_measure(int threads, const char *isa, double seconds,
-                                                      octavo_machine_limits *limits,
-                                                      octavo_error *error);
-
 #endif

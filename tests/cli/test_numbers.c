@@ -291,6 +291,16 @@ static void test_bench_machine(void **state) {
     assert_true(number_of(json_array_get(rows, 0), "f32_gflops") > 0.0);
     json_decref(report);
     process_free(&result);
+
+    /* powers of two, then what was asked for */
+    result = OCTAVO("", "bench", "machine", "--threads", "3", "--json");
+    report = process_json(&result);
+    rows = json_object_get(report, "machine");
+    assert_int_equal(json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(number_of(json_array_get(rows, i), "threads"), i + 1);
+    json_decref(report);
+    process_free(&result);
 }
 
 int main(void) {
