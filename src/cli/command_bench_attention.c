@@ -50,8 +50,7 @@ static const octavo_option OPTIONS[] = {
      "bf16: softmax weights are rounded to it (strict)", FIELD(precision), 0, 0},
     {"--threads", OCTAVO_OPTION_INT, "N", "threads (one for each physical core)", FIELD(threads), 1,
      1024},
-    {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
-     FIELD(isa), 0, 0},
+    {"--isa", OCTAVO_OPTION_TEXT, OCTAVO_ISA_NAMES, "instruction set (best)", FIELD(isa), 0, 0},
     {"--repeat", OCTAVO_OPTION_INT, "N", "measured calls (what fits a second, at least 3)",
      FIELD(repeat), 1, 10000},
     {"--no-limits", OCTAVO_OPTION_FLAG, NULL, "do not measure the machine: no shares then",
@@ -179,8 +178,9 @@ static void print_text(const attention_report *r) {
            octavo_dtype_name(b->q_dtype), octavo_dtype_name(b->kv_dtype), layout_name(r),
            (long long)b->page_size, b->has_runs ? "in runs" : "at random", precision_name(r),
            r->isa, b->threads, b->threads > 1 ? "s" : "");
-    printf("batch      %9zu sequence%s, %lld new tokens, context %lld\n", b->batch.n,
-           b->batch.n > 1 ? "s" : "", (long long)r->totals.queries, (long long)r->totals.positions);
+    printf("batch      %9zu sequence%s, %lld new token%s, context %lld\n", b->batch.n,
+           b->batch.n > 1 ? "s" : "", (long long)r->totals.queries,
+           r->totals.queries > 1 ? "s" : "", (long long)r->totals.positions);
     printf("time       %9.4g ms  (median %.4g, %lld run%s)\n", r->times.best * 1e3,
            r->times.median * 1e3, (long long)r->times.runs, r->times.runs > 1 ? "s" : "");
     printf("read       %9.1f GB/s", gbps(r));

@@ -25,8 +25,7 @@ static const octavo_option OPTIONS[] = {
     {"--threads", OCTAVO_OPTION_INT, "N",
      "measure 1, 2, 4, ... and N threads (one for each physical core)", FIELD(threads), 1,
      MOST_THREADS},
-    {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
-     FIELD(isa), 0, 0},
+    {"--isa", OCTAVO_OPTION_TEXT, OCTAVO_ISA_NAMES, "instruction set (best)", FIELD(isa), 0, 0},
     {"--json", OCTAVO_OPTION_FLAG, NULL, "one JSON document", FIELD(is_json), 0, 0},
 };
 

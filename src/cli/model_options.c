@@ -24,8 +24,7 @@ static const int KV_DTYPE_VALUES[] = {
 static const octavo_option OPTIONS[] = {
     {"--threads", OCTAVO_OPTION_INT, "N", "threads (one for each physical core)", FIELD(threads), 1,
      1024},
-    {"--isa", OCTAVO_OPTION_TEXT, "NAME", "instruction set: scalar, avx2, avx512, neon, ... (best)",
-     FIELD(isa), 0, 0},
+    {"--isa", OCTAVO_OPTION_TEXT, OCTAVO_ISA_NAMES, "instruction set (best)", FIELD(isa), 0, 0},
     {"--precision", OCTAVO_OPTION_CHOICE, "fast|exact",
      "exact: f32 activations, arithmetic and cache, for comparison with references (fast)",
      FIELD(precision), 0, 0},

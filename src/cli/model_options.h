@@ -28,6 +28,9 @@ octavo_model_choice octavo_model_choice_defaults(void);
 /* The table over a choice, under the title "Model options". */
 octavo_option_group octavo_model_choice_group(octavo_model_choice *choice);
 
+/* What --isa takes: "best" and octavo_cpu_levels. */
+#define OCTAVO_ISA_NAMES "best|scalar|avx2|avx512|avx512_vnni|avx512_vbmi|avx512_bf16|amx|neon"
+
 /* -1 where `isa` (may be NULL) names an instruction set; else tells and gives the exit status. */
 int octavo_isa_check(const char *isa);
 

@@ -123,9 +123,9 @@ static int take_argument(octavo_command_line *line, int *n_arguments, const char
     int length;
     argument_name(line->command, *n_arguments, &length);
     if (length == 0 || *n_arguments == OCTAVO_MAX_ARGUMENTS)
-        return octavo_cli_usage("%s (%s): one argument too many; usage: octavo %s %s [options]",
+        return octavo_cli_usage("%s (%s): one argument too many; usage: octavo %s%s%s [options]",
                                 line->command->name, argument, line->command->name,
-                                line->command->arguments);
+                                line->command->arguments[0] ? " " : "", line->command->arguments);
     line->arguments[(*n_arguments)++] = argument;
     return -1;
 }

@@ -2,9 +2,13 @@
  *
  * Command lines: exit statuses, and the one line that says what is wrong.
  */
+#include "base/cpu.h"
+#include "cli/model_options.h"
 #include "process.h"
 
 #include "octavo/status.h"
+
+#include <stdio.h>
 
 /* Expects this exit status and, unless it is 0, an error line with `part`. */
 static void expect(process_result result, int status, const char *part) {
@@ -65,11 +69,25 @@ static void test_unknown(void **state) {
     expect(OCTAVO("", "inspect", "m", "--temperature", "1"), 2, "no such option");
 }
 
+/* What help lists, and completion offers, for --isa is what there is. */
+static void test_isa_names(void **state) {
+    char names[256] = "best";
+    size_t n_levels, length = strlen(names);
+    (void)state;
+    const octavo_cpu_level *levels = octavo_cpu_levels(&n_levels);
+    for (size_t i = 0; i < n_levels; i++) {
+        length += (size_t)snprintf(names + length, sizeof names - length, "|%s", levels[i].name);
+        assert_true(length < sizeof names);
+    }
+    assert_string_equal(OCTAVO_ISA_NAMES, names);
+}
+
 static void test_arguments(void **state) {
     (void)state;
     expect(OCTAVO("", "run"), 2, "MODEL is missing");
     expect(OCTAVO("", "perplexity", "m"), 2, "FILE is missing");
-    expect(OCTAVO("", "run", "m", "n"), 2, "run (n): one argument too many");
+    expect(OCTAVO("", "run", "m", "n"), 2,
+           "run (n): one argument too many; usage: octavo run MODEL [options]");
     expect(OCTAVO("", "run", "m", "-p"), 2, "option -p (end of the line): a value is missing");
     expect(OCTAVO("", "run", "m", "--raw=1"), 2, "takes no value");
     expect(OCTAVO("", "logits", "m", "--out", "x.npy"), 2, "--ids FILE is missing");
@@ -175,13 +193,10 @@ static void test_models_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(test_no_command),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_later_options),
-        cmocka_unit_test(test_models_that_are_none),
+        cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_no_command),
+        cmocka_unit_test(test_unknown),          cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_isa_names),        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_later_options),    cmocka_unit_test(test_models_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

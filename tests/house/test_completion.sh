@@ -39,6 +39,8 @@ expect --help run --he
 expect exact run --precision ''
 expect exact run --precision = e
 expect bf16 run m.gguf --kv-dtype b
+expect avx2 run --isa a
+expect scalar bench machine --isa ''
 expect machine bench m
 expect attention bench ''
 expect --batch bench attention --b
