@@ -115,14 +115,6 @@ static void attend_nothing(const attention_job *j, int32_t rows) {
     }
 }
 
-/* Values are copied where few rows use them and they fit. */
-static size_t copy_bytes(const attention_job *j) {
-    if (j->pages.layout != OCTAVO_KV_ROWS || j->n_rows > j->kernels->tile_rows) return 0;
-    const size_t bytes = (size_t)j->width * octavo_dtype_size(j->op->kv_dtype);
-    const size_t all = (size_t)j->item->n_heads * BLOCK * bytes;
-    return all <= octavo_attention_copies_bytes(&j->plan->limits) ? bytes : 0;
-}
-
 /* What the item will read: its splits' share of what its rows see. */
 static void start_reader(attention_job *j) {
     const octavo_attention_item *item = j->item;
@@ -161,7 +153,6 @@ static void attend_item(attention_job *j) {
 
     const int32_t rows = j->n_rows * item->n_heads;
     start_reader(j);
-    j->copy_bytes = copy_bytes(j);
     for (int32_t r = 0; r < rows; r++)
         load_query(j, r, first_row + attention_query_token(j, r));
     if (j->seen.begin == j->seen.end) {

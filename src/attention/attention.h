@@ -64,6 +64,7 @@ typedef struct octavo_attention_mask {
 /* How work is cut. Speed only; 0 = chosen here. */
 typedef struct octavo_attention_tuning {
     int64_t scratch_bytes; /* of one thread; at least octavo_attention_least_scratch */
+    int64_t l2_bytes;      /* of a core, for what scratch_bytes should be */
     int64_t chunk;         /* new tokens of a sequence in the batch's prefill range */
     int64_t query_tokens;  /* most query tokens of an item */
     int64_t kv_positions;  /* that a head visits before the next head does */

@@ -147,6 +147,12 @@ static octavo_logit row_logit(const attention_job *j, const block *b, int32_t he
     return logit;
 }
 
+/* Of n rows, how many at a time see the same places and turn dot products into the same logits. */
+static int32_t rows_alike(const attention_job *j, const block *b, int32_t n) {
+    if (j->op->alibi_slopes) return 1;
+    return b->is_full ? n : j->item->n_group;
+}
+
 /* Rows [begin, end) of each head see something of a block. */
 typedef struct row_range {
     int32_t begin;
@@ -161,21 +167,6 @@ static row_range rows_that_see(const attention_job *j, const block *b) {
     while (rows.end > rows.begin && j->scratch.begin[rows.end - 1] >= b->first + BLOCK)
         rows.end--;
     return rows;
-}
-
-/* The rows of values that lie beside keys which are read now, for when their weights are known: by
- * then they might have left the cache, and a slot apart they collide in it. */
-static uint8_t *copied_values(const attention_job *j, int32_t head) {
-    return j->scratch.copies + (size_t)head * BLOCK * j->copy_bytes;
-}
-
-static void copy_values(const attention_job *j, const block *b, int32_t head, int first, int last) {
-    const size_t offset = head_offset(j, head) + j->pages.value_offset;
-    const int begin = first * GROUP > b->begin ? first * GROUP : b->begin;
-    const int end = last * GROUP < b->end ? last * GROUP : b->end;
-    uint8_t *to = copied_values(j, head);
-    for (int i = begin; i < end; i++)
-        memcpy(to + (size_t)i * j->copy_bytes, b->slots[i] + offset, j->copy_bytes);
 }
 
 /* A group of words whose places do not begin a group of a page. */
@@ -213,7 +204,6 @@ static void score_head(attention_job *j, const block *b, int32_t head, row_range
     const bool is_wide = n > kernels->tile_rows && type != OCTAVO_DTYPE_F32 && !j->pairs_keys;
     const int32_t at = head * j->n_rows + rows.begin;
     const uint32_t *groups[GROUPS];
-    if (j->copy_bytes > 0) copy_values(j, b, head, first, last);
     for (int g = first; g < last; g++) {
         float *place = s->keys + (size_t)(g - first) * (size_t)d * GROUP;
         groups[g] =
@@ -237,22 +227,16 @@ static void weigh_head(attention_job *j, const block *b, int32_t head, row_range
     const attention_scratch *s = &j->scratch;
     const int32_t n = rows.end - rows.begin, at = head * j->n_rows + rows.begin;
     float *weights = s->weights + (int64_t)at * BLOCK;
-    for (int32_t r = 0; r < n; r++) {
+    const int32_t alike = rows_alike(j, b, n);
+    for (int32_t r = 0; r < n; r += alike) {
         const places own = row_places(j, b, rows.begin + r);
         const octavo_logit logit = row_logit(j, b, head, rows.begin + r);
-        s->rescale[r] = j->kernels->softmax(weights + (int64_t)r * BLOCK, own.begin, own.end,
-                                            &logit, to->max + at + r, to->sum + at + r);
+        j->kernels->softmax(weights + (int64_t)r * BLOCK, alike, own.begin, own.end, &logit,
+                            to->max + at + r, to->sum + at + r, s->rescale + r);
     }
     value_source from = {.slots = b->slots,
                          .offset = head_offset(j, head) + j->pages.value_offset,
                          .ahead = &j->reader.ahead};
-    const uint8_t *copies[BLOCK];
-    if (j->copy_bytes > 0) {
-        for (int i = b->begin; i < b->end; i++)
-            copies[i] = copied_values(j, head) + (size_t)i * j->copy_bytes;
-        from.slots = copies;
-        from.offset = 0;
-    }
     const int32_t tile = j->kernels->tile_rows;
     const int d = octavo_attention_value_dim(&j->plan->limits.heads);
     if (j->pairs_values) {

@@ -27,7 +27,6 @@ typedef struct attention_job {
     attention_reader reader;
     bool pairs_keys;   /* dot products by pair_scores: query rows are bf16 */
     bool pairs_values; /* and values by pair_values */
-    size_t copy_bytes; /* of a value's row in scratch.copies; 0: values are read where they are */
 } attention_job;
 
 static inline int32_t attention_query_token(const attention_job *j, int32_t row) {

@@ -17,8 +17,8 @@ struct octavo_attention_context {
     octavo_pool *pool;
     octavo_attention_kernels kernels;
     octavo_attention_plan plan;
-    int64_t scratch_bytes; /* of a thread, where a call does not say */
-    void *memory;          /* plan, then workspace; aligned */
+    int64_t l2_bytes;
+    void *memory; /* plan, then workspace; aligned */
     size_t memory_bytes;
 };
 
@@ -40,11 +40,6 @@ void octavo_attention_options_init(octavo_attention_options *options) {
     *options = (octavo_attention_options){.size = sizeof *options};
 }
 
-/* Scratch of a thread that leaves room in its level 2 cache for keys and values that come. */
-static int64_t fitting_scratch(void) {
-    return (int64_t)(octavo_cpu_l2_bytes() / 4 * 3);
-}
-
 octavo_status octavo_attention_context_create(octavo_attention_context **context,
                                               const octavo_attention_options *options,
                                               octavo_error *error) {
@@ -64,7 +59,7 @@ octavo_status octavo_attention_context_create(octavo_attention_context **context
     octavo_attention_context *made = octavo_alloc_zero(1, sizeof *made);
     if (made == NULL) return octavo_fail_memory(error, "attention context", sizeof *made);
     octavo_attention_kernels_init(&made->kernels, flags);
-    made->scratch_bytes = fitting_scratch();
+    made->l2_bytes = (int64_t)octavo_cpu_l2_bytes();
     const int n_threads = options->n_threads != 0 ? options->n_threads : octavo_cpu_cores();
     status = octavo_pool_create(&made->pool, n_threads, options->pin, error);
     if (status != OCTAVO_OK)
@@ -94,7 +89,7 @@ static int64_t distance(int64_t positions) {
 }
 
 static octavo_attention_limits limits_of(const octavo_attention_args *args, int32_t n_threads,
-                                         int64_t scratch) {
+                                         int64_t l2_bytes) {
     octavo_attention_limits limits = {
         .heads = {.n_q_heads = (int32_t)args->queries.extents[1],
                   .n_kv_heads = (int32_t)args->keys.extents[1],
@@ -103,7 +98,8 @@ static octavo_attention_limits limits_of(const octavo_attention_args *args, int3
         .max_tokens = args->queries.extents[0],
         .max_seqs = args->kv_lens.extents[0],
         .n_threads = n_threads,
-        .tuning = {.scratch_bytes = args->vmem_limit_bytes > 0 ? args->vmem_limit_bytes : scratch,
+        .tuning = {.scratch_bytes = args->vmem_limit_bytes,
+                   .l2_bytes = l2_bytes,
                    .chunk = distance(args->chunk_prefill_size),
                    .query_tokens = args->num_queries_per_block},
     };
@@ -207,7 +203,8 @@ octavo_status octavo_attention_scratch_bytes(const octavo_attention_args *args, 
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "ragged paged attention (n_threads): %d; it must be at least 1",
                            (int)n_threads);
-    const octavo_attention_limits limits = limits_of(args, n_threads, fitting_scratch());
+    const octavo_attention_limits limits =
+        limits_of(args, n_threads, (int64_t)octavo_cpu_l2_bytes());
     size_t plan_bytes = 0;
     return scratch_bytes(&limits, &plan_bytes, bytes, error);
 }
@@ -251,7 +248,7 @@ octavo_status octavo_ragged_paged_attention(octavo_attention_context *context,
     octavo_status status = octavo_attention_check(args, error);
     if (status != OCTAVO_OK) return status;
     const octavo_attention_limits limits =
-        limits_of(args, octavo_pool_threads(context->pool), context->scratch_bytes);
+        limits_of(args, octavo_pool_threads(context->pool), context->l2_bytes);
     size_t plan_bytes = 0, bytes = 0;
     status = scratch_bytes(&limits, &plan_bytes, &bytes, error);
     if (status == OCTAVO_OK) status = grow(context, bytes, error);

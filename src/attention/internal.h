@@ -83,8 +83,8 @@ static inline int64_t octavo_attention_width(const octavo_attention_heads *heads
     return (octavo_attention_value_dim(heads) + 15) / 16 * 16;
 }
 
-/* Most rows of an item: few enough that their accumulators stay near the core, enough that staging
- * a block of keys costs little beside using it. */
+/* Most rows of an item: few enough that they stay near the core, enough that staging a block of
+ * keys costs little beside using it. */
 int32_t octavo_attention_max_rows(const octavo_attention_limits *limits);
 /* Most records of all joins together. */
 int64_t octavo_attention_max_parts(const octavo_attention_limits *limits);
@@ -97,14 +97,11 @@ typedef struct attention_scratch {
     float *weights;               /* [rows][OCTAVO_SOFTMAX_BLOCK] dot products, then weights */
     float *keys;                  /* [groups][head_dim][OCTAVO_KEY_GROUP] */
     float *values;                /* [OCTAVO_SOFTMAX_BLOCK][width] */
-    uint8_t *copies;              /* octavo_attention_copies_bytes: values of all heads */
     float *max, *sum, *rescale;   /* [rows] of the running split */
     float *total_max, *total_sum; /* [rows] of the splits before it */
     int32_t *begin, *end;         /* [rows of one head] positions that a row sees */
 } attention_scratch;
 
-/* Enough for the heads of a small model; 0 where scratch is limited. */
-size_t octavo_attention_copies_bytes(const octavo_attention_limits *limits);
 attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits, void *workspace,
                                            int thread);
 /* Record i of the joins' parts. */

@@ -6,13 +6,12 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 
-/* Rows of an item: more than that gains nothing, and without a limit on scratch as many as keep the
- * accumulators of all of them in ROW_BUDGET_BYTES. */
+/* Rows of an item: each makes the staging of keys and values cheaper for all, as long as what they
+ * need leaves room in the level 2 cache for what is read. */
 enum {
-    ROW_BUDGET_BYTES = 64 << 10,
-    LEAST_ROWS = 32,
-    MOST_ROWS = 128,
-    COPIES_BYTES = 128 << 10, /* 8 heads of 128 lanes in 16 bits */
+    USUAL_L2_BYTES = 512 << 10,
+    LEAST_ROWS = 32, /* however wide they are */
+    MOST_ROWS = 512,
 };
 
 enum { LANE_MULTIPLE = 128 };
@@ -167,34 +166,23 @@ size_t octavo_attention_least_scratch(const octavo_attention_heads *heads) {
 }
 
 int32_t octavo_attention_max_rows(const octavo_attention_limits *limits) {
-    const int64_t bytes = limits->tuning.scratch_bytes;
-    if (bytes > 0) {
-        int32_t rows = 1, too_many = MOST_ROWS + 1;
-        while (too_many - rows > 1) {
-            const int32_t middle = (rows + too_many) / 2;
-            if (scratch_of_rows(&limits->heads, middle) <= (size_t)bytes)
-                rows = middle;
-            else
-                too_many = middle;
-        }
-        return rows;
-    }
-    int64_t rows =
-        ROW_BUDGET_BYTES / (octavo_attention_width(&limits->heads) * (int64_t)sizeof(float));
-    if (rows < LEAST_ROWS) rows = LEAST_ROWS;
+    const octavo_attention_tuning *tuning = &limits->tuning;
+    const int64_t l2 = tuning->l2_bytes > 0 ? tuning->l2_bytes : USUAL_L2_BYTES;
+    const int64_t bytes = tuning->scratch_bytes > 0 ? tuning->scratch_bytes : l2 / 8 * 5;
+    /* by 16 rows all arrays grow by whole lines, by the 15 after the first only the wide ones do */
+    enum { FEW = 2, LINE = 16 };
+    const int64_t one = (int64_t)scratch_of_rows(&limits->heads, 1);
+    const int64_t wide = (int64_t)scratch_of_rows(&limits->heads, FEW) - one;
+    const int64_t line = (int64_t)scratch_of_rows(&limits->heads, 1 + LINE) - one;
+    const int64_t left = bytes > one ? bytes - one : 0;
+    const int64_t rest = left % line / wide;
+    int64_t rows = 1 + left / line * LINE + (rest < LINE ? rest : LINE - 1);
+    if (tuning->scratch_bytes == 0 && rows < LEAST_ROWS) rows = LEAST_ROWS;
     return (int32_t)(rows < MOST_ROWS ? rows : MOST_ROWS);
 }
 
-size_t octavo_attention_copies_bytes(const octavo_attention_limits *limits) {
-    if (limits->tuning.scratch_bytes > 0) return 0;
-    const size_t all = (size_t)limits->heads.n_kv_heads * OCTAVO_SOFTMAX_BLOCK *
-                       (size_t)octavo_attention_width(&limits->heads) * sizeof(float);
-    return all < COPIES_BYTES ? all : COPIES_BYTES;
-}
-
 static size_t scratch_bytes(const octavo_attention_limits *limits) {
-    return scratch_of_rows(&limits->heads, octavo_attention_max_rows(limits)) +
-           octavo_attention_copies_bytes(limits);
+    return scratch_of_rows(&limits->heads, octavo_attention_max_rows(limits));
 }
 
 static size_t part_floats(const octavo_attention_limits *limits) {
@@ -227,7 +215,6 @@ attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits
                                .weights = arrays[3],
                                .keys = arrays[4],
                                .values = arrays[5],
-                               .copies = (uint8_t *)at,
                                .max = arrays[6],
                                .sum = arrays[7],
                                .rescale = arrays[8],

@@ -106,12 +106,13 @@ typedef struct octavo_attention_kernels {
                                            const uint32_t *const *groups, int first, int last,
                                            int d, octavo_ahead *ahead);
 
-    /* One row's step of the running softmax: s[j], a dot product for j in [begin, end), becomes the
-     * weight exp(logit - max) there and 0 elsewhere; *max and *sum (-inf and 0 at first) take the
-     * block in. Returns what the accumulator has to be multiplied by. exp has a relative error
-     * under 2^-21 and is exactly 1 at 0. begin < end. */
-    float (*softmax)(float *s, int begin, int end, const octavo_logit *logit, float *max,
-                     float *sum);
+    /* A step of each row's running softmax: s[r][j], a dot product for j in [begin, end), becomes
+     * the weight exp(logit - max) there and 0 elsewhere; max[r] and sum[r] (-inf and 0 at first)
+     * take the block in, rescale[r] is what the accumulator has to be multiplied by. exp has a
+     * relative error under 2^-21 and is exactly 1 at 0. s: [n_rows][64], 64-aligned; begin < end.
+     */
+    void (*softmax)(float *s, int n_rows, int begin, int end, const octavo_logit *logit, float *max,
+                    float *sum, float *rescale);
 
     /* acc[r][i] = acc[r][i] * rescale[r] (rescale NULL: unchanged), then += p[r][j] * v[j][i] for j
      * in [begin, end). acc: [n_rows][acc_stride], lanes up to a multiple of 16 are written (what

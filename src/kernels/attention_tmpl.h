@@ -46,8 +46,8 @@ static OCTAVO_ALWAYS_INLINE vec fold(vec join(vec, vec), const vec *v) {
     return part[0];
 }
 
-static float softmax(float *s, int begin, int end, const octavo_logit *logit, float *max,
-                     float *sum) {
+static OCTAVO_ALWAYS_INLINE float softmax_row(float *s, int begin, int end,
+                                              const octavo_logit *logit, float *max, float *sum) {
     vec v[BLOCK_VECS];
     const vec scale = vec_set(logit->scale);
     for (int i = 0; i < BLOCK_VECS; i++)
@@ -77,6 +77,13 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
     *sum = *sum * rescale + vec_reduce_add(fold(vec_add, v));
     *max = top;
     return rescale;
+}
+
+static void softmax(float *s, int n_rows, int begin, int end, const octavo_logit *logit, float *max,
+                    float *sum, float *rescale) {
+    const octavo_logit own = *logit; /* which no store can change */
+    for (int r = 0; r < n_rows; r++)
+        rescale[r] = softmax_row(s + r * BLOCK, begin, end, &own, max + r, sum + r);
 }
 
 /* --- joining --- */

@@ -22,6 +22,7 @@ static octavo_status alloc_plans(octavo_run *run, const octavo_run_options *opti
             .max_tokens = run->program->max_tokens,
             .max_seqs = options->max_sequences,
             .n_threads = octavo_pool_threads(run->pool),
+            .tuning = {.l2_bytes = (int64_t)octavo_cpu_l2_bytes()},
         };
         size_t bytes = octavo_attention_plan_bytes(&run->limits[i]);
         size_t needed = octavo_attention_workspace_bytes(&run->limits[i]);

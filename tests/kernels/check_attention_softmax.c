@@ -25,9 +25,10 @@ static void check_softmax_once(tester *t, const attention_pair *k, const octavo_
     }
     const float sum_before = before == -INFINITY ? 0.0f : 3.5f;
     float max = before, sum = sum_before;
-    float *twin = sample_copied(t, "twin", s, BLOCK), twin_max = max, twin_sum = sum;
-    const float rescale = k->level->softmax(s, begin, end, logit, &max, &sum);
-    k->twin->softmax(twin, begin, end, logit, &twin_max, &twin_sum);
+    float *twin = sample_copied(t, "twin", s, BLOCK), twin_max = max, twin_sum = sum, rescale;
+    k->level->softmax(s, 1, begin, end, logit, &max, &sum, &rescale);
+    float twin_rescale;
+    k->twin->softmax(twin, 1, begin, end, logit, &twin_max, &twin_sum, &twin_rescale);
     tester_equal_f32(t, "p at the level below", s, twin, BLOCK);
     tester_equal_f32(t, "sum at the level below", &sum, &twin_sum, 1);
 
@@ -72,13 +73,13 @@ static void check_softmax_edges(tester *t, const attention_pair *k) {
     for (int j = 0; j < BLOCK; j++)
         s[j] = -INFINITY;
     max = -INFINITY, sum = 0.0f;
-    rescale = k->level->softmax(s, 0, BLOCK, &logit, &max, &sum);
+    k->level->softmax(s, 1, 0, BLOCK, &logit, &max, &sum, &rescale);
     if (max != -INFINITY || sum != 0.0f || rescale != 0.0f || s[5] != 0.0f)
         tester_fail(t, "a block of -inf gives max %g sum %g", (double)max, (double)sum);
     for (int j = 0; j < BLOCK; j++)
         s[j] = -3e38f;
     max = -INFINITY, sum = 0.0f;
-    k->level->softmax(s, 1, 2, &logit, &max, &sum);
+    k->level->softmax(s, 1, 1, 2, &logit, &max, &sum, &rescale);
     if (s[1] != 1.0f || sum != 1.0f || s[0] != 0.0f)
         tester_fail(t, "a lowest logit alone weighs %g", (double)s[1]);
     static const octavo_logit logits[] = {
@@ -91,9 +92,30 @@ static void check_softmax_edges(tester *t, const attention_pair *k) {
         for (int j = 0; j < BLOCK; j++)
             s[j] = j == 17 ? octavo_f32_from_bits(0x7fc00155u) : 0.25f;
         max = 0.5f, sum = 1.0f;
-        k->level->softmax(s, 0, BLOCK, &logits[l], &max, &sum);
+        k->level->softmax(s, 1, 0, BLOCK, &logits[l], &max, &sum, &rescale);
         if (!isnan(s[17]) || !isnan(sum)) tester_fail(t, "a NaN got lost (logit %d)", l);
     }
+}
+
+/* Rows in one call are rows in a call each. */
+static void check_softmax_rows(tester *t, const attention_pair *k, const octavo_logit *logit,
+                               int begin, int end) {
+    enum { ROWS = 5 };
+    float *s = sample_filled(t, "s", ROWS * BLOCK, TESTER_FILL_NORMAL);
+    float *one = sample_copied(t, "one", s, ROWS * BLOCK);
+    float max[ROWS] = {-INFINITY, -3.0f, 0.0f, 2.0f, 50.0f}, sum[ROWS] = {0, 1, 2, 3, 4};
+    float rescale[ROWS];
+    float one_max[ROWS], one_sum[ROWS], one_rescale[ROWS];
+    memcpy(one_max, max, sizeof max);
+    memcpy(one_sum, sum, sizeof sum);
+    k->level->softmax(s, ROWS, begin, end, logit, max, sum, rescale);
+    for (int r = 0; r < ROWS; r++)
+        k->level->softmax(one + r * BLOCK, 1, begin, end, logit, one_max + r, one_sum + r,
+                          one_rescale + r);
+    tester_equal_f32(t, "p of rows", s, one, ROWS * BLOCK);
+    tester_equal_f32(t, "max of rows", max, one_max, ROWS);
+    tester_equal_f32(t, "sum of rows", sum, one_sum, ROWS);
+    tester_equal_f32(t, "rescale of rows", rescale, one_rescale, ROWS);
 }
 
 void check_softmax(tester *t, const void *arg) {
@@ -122,18 +144,21 @@ void check_softmax(tester *t, const void *arg) {
                 tester_context(t, "places=[%d, %d) max=%g logit=%d", begin, end, (double)befores[b],
                                (int)l);
                 check_softmax_once(t, k, &logits[l], befores[b], begin, end);
+                if (b == 0) check_softmax_rows(t, k, &logits[l], begin, end);
                 tester_release(t);
             }
         }
     }
     tester_context(t, "edges");
     check_softmax_edges(t, k);
-    float *x = sample_filled(t, "x", BLOCK, TESTER_FILL_NORMAL), *s = sample_floats(t, "s", BLOCK);
-    tester_bench(t, "64", &(tester_work){.bytes = 2 * BLOCK * FLOAT});
+    enum { ROWS = 4 };
+    float *x = sample_filled(t, "x", ROWS * BLOCK, TESTER_FILL_NORMAL);
+    float *s = sample_floats(t, "s", ROWS * BLOCK);
+    tester_bench(t, "rows=4", &(tester_work){.bytes = 2 * ROWS * BLOCK * FLOAT});
     while (tester_run(t)) {
-        float max = 0.0f, sum = 0.0f;
-        memcpy(s, x, BLOCK * FLOAT);
-        k->level->softmax(s, 0, BLOCK, &(octavo_logit){.scale = 0.125f}, &max, &sum);
+        float max[ROWS] = {0}, sum[ROWS] = {0}, rescale[ROWS];
+        memcpy(s, x, ROWS * BLOCK * FLOAT);
+        k->level->softmax(s, ROWS, 0, BLOCK, &(octavo_logit){.scale = 0.125f}, max, sum, rescale);
     }
 }
 

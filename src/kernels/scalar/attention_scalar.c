@@ -184,8 +184,8 @@ static float soft_cap(float x, float cap) {
     return cap * (1.0f - 2.0f / (octavo_exp_scalar(2.0f * y) + 1.0f));
 }
 
-static float softmax(float *s, int begin, int end, const octavo_logit *logit, float *max,
-                     float *sum) {
+static float softmax_row(float *s, int begin, int end, const octavo_logit *logit, float *max,
+                         float *sum) {
     float top = *max;
     for (int j = 0; j < BLOCK; j++) {
         if (j < begin || j >= end) {
@@ -209,6 +209,12 @@ static float softmax(float *s, int begin, int end, const octavo_logit *logit, fl
     *sum = *sum * rescale + parts[0];
     *max = top;
     return rescale;
+}
+
+static void softmax(float *s, int n_rows, int begin, int end, const octavo_logit *logit, float *max,
+                    float *sum, float *rescale) {
+    for (int r = 0; r < n_rows; r++)
+        rescale[r] = softmax_row(s + r * BLOCK, begin, end, logit, max + r, sum + r);
 }
 
 /* --- values --- */
