@@ -115,17 +115,35 @@ static void attend_nothing(const attention_job *j, int32_t rows) {
     }
 }
 
-/* What the item will read: its splits' share of what its rows see. */
-static void start_reader(attention_job *j) {
-    const octavo_attention_item *item = j->item;
+/* What an item reads: its splits' share of what its rows see. */
+static attention_source item_source(const attention_job *j, const octavo_attention_item *item) {
     const octavo_attention_batch *batch = &j->plan->batch;
-    const attention_range range =
-        attention_intersect(j->seen, item->split * (int64_t)OCTAVO_KV_SPLIT,
-                            ((int64_t)item->split + item->n_splits) * OCTAVO_KV_SPLIT);
-    attention_reader_start(
-        &j->reader, &j->pages,
-        (const uint8_t *)j->op->kv_cache + (size_t)item->head * j->pages.head_bytes,
-        batch->block_tables + item->seq * batch->pages_per_seq, range, item->n_heads);
+    const int64_t last = item->token + item->n_tokens - 1;
+    const attention_range seen = {
+        attention_visible(batch, item->seq, item->token, &j->op->mask).begin,
+        attention_visible(batch, item->seq, last, &j->op->mask).end};
+    return (attention_source){
+        .cache = (const uint8_t *)j->op->kv_cache + (size_t)item->head * j->pages.head_bytes,
+        .table = batch->block_tables + item->seq * batch->pages_per_seq,
+        .range = attention_intersect(seen, item->split * (int64_t)OCTAVO_KV_SPLIT,
+                                     ((int64_t)item->split + item->n_splits) * OCTAVO_KV_SPLIT),
+        .n_heads = item->n_heads,
+    };
+}
+
+static int64_t take_item(octavo_attention_plan *plan) {
+    return atomic_fetch_add_explicit(&plan->next_item, 1, memory_order_relaxed);
+}
+
+/* The reader has asked for all of this item: takes the next one, which then is this thread's. So
+ * late that no other thread will wait for it in vain. */
+static bool take_next_source(void *arg, attention_source *source) {
+    attention_job *j = arg;
+    if (j->taken >= 0) return false;
+    j->taken = take_item(j->plan);
+    if (j->taken >= j->plan->n_items) return false;
+    *source = item_source(j, &j->plan->items[j->taken]);
+    return true;
 }
 
 /* Row r of the item, as its dot products want it. */
@@ -152,7 +170,7 @@ static void attend_item(attention_job *j) {
     find_ranges(j);
 
     const int32_t rows = j->n_rows * item->n_heads;
-    start_reader(j);
+    j->position_bytes = attention_position_bytes(&j->pages, item->n_heads);
     for (int32_t r = 0; r < rows; r++)
         load_query(j, r, first_row + attention_query_token(j, r));
     if (j->seen.begin == j->seen.end) {
@@ -199,10 +217,20 @@ void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention
     j.pairs_keys =
         kernels->pair_scores && is_bf16 && (op->q_dtype == OCTAVO_DTYPE_BF16 || op->has_q_scale);
     j.pairs_values = kernels->pair_values && is_bf16 && op->precision == OCTAVO_ATTENTION_BF16;
+    j.reader = (attention_reader){.pages = &j.pages, .follow = take_next_source, .arg = &j};
+    j.taken = -1;
     for (;;) {
-        int64_t i = atomic_fetch_add_explicit(&plan->next_item, 1, memory_order_relaxed);
+        const bool is_taken = j.taken >= 0;
+        const int64_t i = is_taken ? j.taken : take_item(plan);
         if (i >= plan->n_items) return;
         j.item = &plan->items[i];
+        j.taken = -1;
+        if (is_taken) {
+            attention_reader_arrive(&j.reader);
+        } else {
+            const attention_source source = item_source(&j, j.item);
+            attention_reader_start(&j.reader, &source);
+        }
         attend_item(&j);
     }
 }

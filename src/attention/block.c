@@ -266,7 +266,7 @@ bool attention_attend_block(attention_job *j, attention_range range, int64_t ind
     if (n == 1 && octavo_dtype_size(j->op->kv_dtype) == 1) step *= 2;
     const int last = (b->end + GROUP - 1) / GROUP;
     /* of the block's bytes, half with the keys and half with the values, head by head */
-    const int64_t group_share = j->reader.position_bytes * GROUP / (2 * j->item->n_heads);
+    const int64_t group_share = j->position_bytes * GROUP / (2 * j->item->n_heads);
     for (int g = b->begin / GROUP; g < last; g += step) {
         const int stop = g + step < last ? g + step : last;
         for (int32_t h = head; h < end; h++) {

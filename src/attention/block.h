@@ -25,8 +25,10 @@ typedef struct attention_job {
     attention_range seen; /* by any of its rows */
     attention_range full; /* by all of them */
     attention_reader reader;
-    bool pairs_keys;   /* dot products by pair_scores: query rows are bf16 */
-    bool pairs_values; /* and values by pair_values */
+    int64_t position_bytes; /* that it asks for of a position of this item */
+    int64_t taken;          /* the item after this one, where the reader is ahead in it; or -1 */
+    bool pairs_keys;        /* dot products by pair_scores: query rows are bf16 */
+    bool pairs_values;      /* and values by pair_values */
 } attention_job;
 
 static inline int32_t attention_query_token(const attention_job *j, int32_t row) {

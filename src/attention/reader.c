@@ -15,18 +15,30 @@ enum {
     KERNEL_STEPS = 16, /* that kernels between two calls take at least */
 };
 
+int64_t attention_position_bytes(const attention_pages *pages, int32_t n_heads) {
+    const int64_t row = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
+    return pages->layout == OCTAVO_KV_COLUMNS
+               ? n_heads * (int64_t)pages->head_bytes / pages->page_size
+               : 2 * n_heads * row;
+}
+
 /* Gives `ahead` the slots of the next page. False: there are no more. */
 static bool next_page(attention_reader *r) {
     const attention_pages *pages = r->pages;
-    if (r->next >= r->range.end) return false;
+    const attention_source *from = &r->source;
+    while (r->next >= from->range.end) {
+        if (!r->follow(r->arg, &r->source)) return false;
+        r->next = from->range.begin;
+        r->before = r->given;
+    }
     const int64_t page = r->next / pages->page_size, slot = r->next % pages->page_size;
     int64_t n = pages->page_size - slot;
-    if (n > r->range.end - r->next) n = r->range.end - r->next;
-    const uint8_t *base = r->cache + r->table[page] * pages->page_bytes;
+    if (n > from->range.end - r->next) n = from->range.end - r->next;
+    const uint8_t *base = from->cache + from->table[page] * pages->page_bytes;
     octavo_ahead *a = &r->ahead;
     if (pages->layout == OCTAVO_KV_COLUMNS) { /* heads one after another: the whole page */
         a->slot = base;
-        a->run_bytes = r->n_heads * (int64_t)pages->head_bytes;
+        a->run_bytes = from->n_heads * (int64_t)pages->head_bytes;
         a->run_stride = 0;
         a->slot_stride = 0;
         a->runs = 1;
@@ -35,7 +47,7 @@ static bool next_page(attention_reader *r) {
         a->slot = base + slot * pages->slot_bytes;
         a->run_bytes = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
         a->run_stride = (int64_t)pages->row_bytes;
-        a->runs = 2 * r->n_heads;
+        a->runs = 2 * from->n_heads;
         if (a->run_bytes == a->run_stride) { /* without padding */
             a->run_bytes *= a->runs;
             a->runs = 1;
@@ -46,7 +58,7 @@ static bool next_page(attention_reader *r) {
     a->runs_left = a->runs;
     a->run = a->at = a->slot;
     a->left = a->run_bytes;
-    r->given += n * r->position_bytes;
+    r->given += n * attention_position_bytes(pages, from->n_heads);
     r->next += n;
     return true;
 }
@@ -70,26 +82,24 @@ static void ask(attention_reader *r, int64_t bytes) {
     }
 }
 
-void attention_reader_start(attention_reader *reader, const attention_pages *pages,
-                            const uint8_t *cache, const int32_t *table, attention_range range,
-                            int32_t n_heads) {
-    *reader = (attention_reader){
-        .pages = pages,
-        .cache = cache,
-        .table = table,
-        .range = range,
-        .next = range.begin,
-        .n_heads = n_heads,
-    };
-    const int64_t row = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
-    reader->position_bytes = pages->layout == OCTAVO_KV_COLUMNS
-                                 ? n_heads * (int64_t)pages->head_bytes / pages->page_size
-                                 : 2 * n_heads * row;
-    int64_t distance = POSITIONS * reader->position_bytes;
+/* How far ahead of a source's beginning. */
+static int64_t first_part(const attention_reader *r) {
+    int64_t distance = POSITIONS * attention_position_bytes(r->pages, r->source.n_heads);
     if (distance < NEAR) distance = NEAR;
-    if (distance > FAR) distance = FAR;
-    reader->due = distance;
-    ask(reader, distance);
+    return distance < FAR ? distance : FAR;
+}
+
+void attention_reader_start(attention_reader *r, const attention_source *source) {
+    r->ahead = (octavo_ahead){.steps = 0};
+    r->source = *source;
+    r->next = source->range.begin;
+    r->before = r->given = 0;
+    r->due = first_part(r);
+    ask(r, r->due);
+}
+
+void attention_reader_arrive(attention_reader *r) {
+    r->due = r->before + first_part(r);
 }
 
 void attention_reader_pace(attention_reader *reader, int64_t bytes) {
