@@ -2,17 +2,24 @@
 #include "rpa_context.h"
 
 #include "base/cpu.h"
+#include "kernels/attention.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *rpa_level(int i) {
-    octavo_cpu_flags usable;
-    if (octavo_cpu_select(NULL, &usable, NULL) != OCTAVO_OK) abort();
+    const octavo_cpu_flags usable = octavo_cpu_detect();
     size_t count;
     const octavo_cpu_level *levels = octavo_cpu_levels(&count);
+    octavo_attention_kernels last = {0};
     for (size_t k = 0; k < count; k++) {
-        if ((levels[k].flags & usable) == levels[k].flags && i-- == 0) return levels[k].name;
+        if ((levels[k].flags & usable) != levels[k].flags) continue;
+        octavo_attention_kernels kernels = {0};
+        octavo_attention_kernels_init(&kernels, levels[k].flags);
+        if (memcmp(&kernels, &last, sizeof kernels) == 0) continue; /* nothing new in it */
+        if (i-- == 0) return levels[k].name;
+        last = kernels;
     }
     return NULL;
 }

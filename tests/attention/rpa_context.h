@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-/* Name of level i that the machine has and OCTAVO_CPU allows, scalar first; NULL after the last. */
+/* Name of level i of those that the machine has and that bring something for attention, scalar
+ * first; NULL after the last. */
 const char *rpa_level(int i);
 /* Ends the program if it cannot be made. */
 octavo_attention_context *rpa_context(const char *isa, int n_threads);
