@@ -18,6 +18,32 @@ void octavo_attention_backend_options_init(octavo_attention_backend_options *opt
     *options = (octavo_attention_backend_options){.size = sizeof *options};
 }
 
+/* --- names in messages --- */
+
+static bool is_inside_character(char c) {
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+attention_name attention_name_of(const char *name, size_t most) {
+    static const char gap[] = "...";
+    attention_name shown = {{0}};
+    const size_t length = strlen(name);
+    if (most >= sizeof shown.text) most = sizeof shown.text - 1;
+    if (length <= most) {
+        memcpy(shown.text, name, length);
+        return shown;
+    }
+    size_t head = (most - strlen(gap)) / 2, tail = length - head;
+    while (head > 0 && is_inside_character(name[head]))
+        head--;
+    while (tail < length && is_inside_character(name[tail]))
+        tail++;
+    memcpy(shown.text, name, head);
+    memcpy(shown.text + head, gap, strlen(gap));
+    memcpy(shown.text + head + strlen(gap), name + tail, length - tail);
+    return shown;
+}
+
 /* --- arguments that stand for a call of no tokens --- */
 
 static octavo_array vector(void *data, octavo_dtype dtype, int64_t extent) {
@@ -71,9 +97,9 @@ static octavo_status set_dtype(octavo_attention_backend *backend, const char *na
     octavo_status status = octavo_dtype_parse(name, &backend->kv_dtype, NULL);
     if (status == OCTAVO_OK && backend->kv_dtype != OCTAVO_DTYPE_I32) return OCTAVO_OK;
     return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
-                       "attention backend (kv_cache_dtype): '%.60s' is no type of a cache; use "
+                       "attention backend (kv_cache_dtype): '%s' is no type of a cache; use "
                        "auto, float32, float16, bfloat16, fp8, fp8_e4m3, fp8_e5m2 or int8",
-                       name);
+                       attention_name_of(name, 60).text);
 }
 
 /* What octavo_attention_check would not name as the options do. */
@@ -232,17 +258,21 @@ static octavo_status fail_unbound(const octavo_attention_backend *backend, const
     const size_t n = backend->n_bindings;
     if (n == 0)
         return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
-                           ATTENTION_LAYER "no cache is bound as '%.120s', nor any other; call "
+                           ATTENTION_LAYER "no cache is bound as '%s', nor any other; call "
                                            "octavo_attention_backend_bind",
-                           layer, name);
+                           attention_name_of(layer, ATTENTION_NAME_BYTES).text,
+                           attention_name_of(name, ATTENTION_NAME_BYTES).text);
     const size_t before = place > 0 ? place - 1 : 0, after = place < n ? place : n - 1;
     const bool is_pair = before != after;
-    return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
-                       ATTENTION_LAYER
-                       "no cache is bound as '%.120s'; of the %zu that are bound, the nearest "
-                       "is '%.60s'%s%.60s%s",
-                       layer, name, n, backend->bindings[before].name, is_pair ? " or '" : "",
-                       is_pair ? backend->bindings[after].name : "", is_pair ? "'" : "");
+    return octavo_fail(
+        error, OCTAVO_ERROR_NOT_FOUND,
+        ATTENTION_LAYER "no cache is bound as '%s'; of the %zu that are bound, the nearest is "
+                        "'%s'%s%s%s",
+        attention_name_of(layer, ATTENTION_NAME_BYTES).text,
+        attention_name_of(name, ATTENTION_NAME_BYTES).text, n,
+        attention_name_of(backend->bindings[before].name, 60).text, is_pair ? " or '" : "",
+        attention_name_of(is_pair ? backend->bindings[after].name : "", 60).text,
+        is_pair ? "'" : "");
 }
 
 octavo_status octavo_attention_backend_check_name(const octavo_attention_backend *backend,
@@ -297,17 +327,19 @@ octavo_status octavo_attention_backend_bind(octavo_attention_backend *backend,
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            ATTENTION_LAYER "the cache is NULL; to take one away call "
                                            "octavo_attention_backend_unbind",
-                           layer_name);
+                           attention_name_of(layer_name, ATTENTION_NAME_BYTES).text);
     if (backend->is_dtype_fixed && kv_cache->dtype != backend->kv_dtype)
         return octavo_fail(
             error, OCTAVO_ERROR_INVALID,
             ATTENTION_LAYER "the cache is %s, but kv_cache_dtype says %s; bind one of that "
                             "type, or use auto",
-            layer_name, octavo_dtype_name(kv_cache->dtype), octavo_dtype_name(backend->kv_dtype));
+            attention_name_of(layer_name, ATTENTION_NAME_BYTES).text,
+            octavo_dtype_name(kv_cache->dtype), octavo_dtype_name(backend->kv_dtype));
     attention_binding made = {.kv_cache = *kv_cache, .layout = layout, .page_size = page_size};
     status = check_cache(backend, &made, error);
     if (status != OCTAVO_OK)
-        return octavo_fail(error, status, ATTENTION_LAYER "%s", layer_name,
+        return octavo_fail(error, status, ATTENTION_LAYER "%s",
+                           attention_name_of(layer_name, ATTENTION_NAME_BYTES).text,
                            error ? error->message : "");
     const size_t place = place_of(backend, layer_name);
     if (!is_bound(backend, place, layer_name)) {

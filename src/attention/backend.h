@@ -12,8 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How messages about a layer begin. Long names are cut: the reason needs the room. */
-#define ATTENTION_LAYER "attention backend (layer %.120s): "
+/* How messages about a layer begin; the name is attention_name_of(name, ATTENTION_NAME_BYTES).text.
+ */
+#define ATTENTION_LAYER      "attention backend (layer %s): "
+#define ATTENTION_NAME_BYTES 120
+
+/* A name as a message shows it. */
+typedef struct attention_name {
+    char text[ATTENTION_NAME_BYTES + 1];
+} attention_name;
+
+/* At most `most` bytes, as the reason needs the room: of a longer name both ends, as those of
+ * layers often begin alike. UTF-8 characters stay whole. */
+attention_name attention_name_of(const char *name, size_t most);
 
 typedef struct attention_binding {
     char *name;

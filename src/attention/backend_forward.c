@@ -48,9 +48,9 @@ static shape_text shape_of(const octavo_array *array) {
 static octavo_status fail_shape(const row_shape *want, const char *what, octavo_error *error) {
     return octavo_fail(error, OCTAVO_ERROR_INVALID,
                        ATTENTION_LAYER "%s %s; it must be [T, %lld * %lld] or [T, %lld, %lld]",
-                       want->layer, want->name, what, (long long)want->n_heads,
-                       (long long)want->head_size, (long long)want->n_heads,
-                       (long long)want->head_size);
+                       attention_name_of(want->layer, ATTENTION_NAME_BYTES).text, want->name, what,
+                       (long long)want->n_heads, (long long)want->head_size,
+                       (long long)want->n_heads, (long long)want->head_size);
 }
 
 /* [T, heads * head_size] as [T, heads, head_size]. What else can be wrong, the call itself finds.
@@ -144,9 +144,10 @@ static octavo_status set_metadata(const char *layer, const octavo_attention_meta
         error, OCTAVO_ERROR_INVALID,
         ATTENTION_LAYER "block_tables are [%lld, %lld] with strides %lld, %lld for %lld "
                         "sequences; they must be dense, a row for each",
-        layer, (long long)metadata->block_tables.extents[0],
-        (long long)metadata->block_tables.extents[1], (long long)metadata->block_tables.strides[0],
-        (long long)metadata->block_tables.strides[1], (long long)args->kv_lens.extents[0]);
+        attention_name_of(layer, ATTENTION_NAME_BYTES).text,
+        (long long)metadata->block_tables.extents[0], (long long)metadata->block_tables.extents[1],
+        (long long)metadata->block_tables.strides[0], (long long)metadata->block_tables.strides[1],
+        (long long)args->kv_lens.extents[0]);
 }
 
 static octavo_status check_call(const octavo_attention_backend *backend,
@@ -163,12 +164,12 @@ static octavo_status check_call(const octavo_attention_backend *backend,
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            ATTENTION_LAYER
                            "rows are not initialised; call octavo_attention_rows_init first",
-                           layer->name);
+                           attention_name_of(layer->name, ATTENTION_NAME_BYTES).text);
     if (metadata == NULL || metadata->size != sizeof *metadata)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            ATTENTION_LAYER "metadata are not initialised; call "
                                            "octavo_attention_metadata_init first",
-                           layer->name);
+                           attention_name_of(layer->name, ATTENTION_NAME_BYTES).text);
     return OCTAVO_OK;
 }
 
@@ -205,7 +206,8 @@ octavo_status octavo_attention_backend_forward(octavo_attention_backend *backend
     if (status != OCTAVO_OK) return status;
     status = octavo_ragged_paged_attention(backend->context, &args, error);
     if (status != OCTAVO_OK)
-        return octavo_fail(error, status, ATTENTION_LAYER "%s", layer->name,
+        return octavo_fail(error, status, ATTENTION_LAYER "%s",
+                           attention_name_of(layer->name, ATTENTION_NAME_BYTES).text,
                            error ? error->message : "");
     return OCTAVO_OK;
 }

@@ -102,8 +102,8 @@ octavo_status attention_check_written(const octavo_array *array, const char *nam
         const int64_t stride = attention_stride_of(array, i);
         if (array->extents[i] > 1 && stride < inside)
             return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                               CALL " (%s): stride %lld of axis %d makes elements overlap; it must "
-                                    "be at least %lld",
+                               CALL " (%s): stride %lld of axis %d; it must be at least %lld: what "
+                                    "is written may neither overlap nor lie backwards",
                                name, (long long)stride, (int)i, (long long)inside);
         inside = array->extents[i] > 1 ? stride * array->extents[i] : inside;
     }

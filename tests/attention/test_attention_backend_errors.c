@@ -338,11 +338,49 @@ static void long_names_leave_room(void **state) {
     octavo_attention_backend_destroy(&backend);
 }
 
+/* Of a long name both ends are shown, and no character is cut, wherever it begins. */
+static void long_names_keep_their_characters(void **state) {
+    (void)state;
+    static const char character[] = "\xf0\x9f\x98\x80"; /* U+1F600, four bytes */
+    backend_make(&w0);
+    octavo_attention_backend *backend = backend_create(&w0);
+    for (size_t before = 0; before < 8; before++) {
+        char name[1024];
+        memset(name, '<', before);
+        for (size_t i = 0; i < 200; i++)
+            memcpy(name + before + 4 * i, character, 4);
+        memset(name + before + 800, '>', 8 - before);
+        name[808] = '\0';
+        w0.layer.name = name;
+        octavo_error error = {0};
+        octavo_status status =
+            octavo_attention_backend_forward(backend, &w0.layer, &w0.given, &w0.metadata, &error);
+        const broken want = {"): no cache is bound as '", OCTAVO_ERROR_NOT_FOUND, NULL};
+        check_message(&error, status, "attention backend (layer ", &want);
+        const char *text = strstr(error.message, "(layer ") + strlen("(layer ");
+        const char *end = strstr(text, "): ");
+        assert_true(end - text <= 120 && end - text > 120 - 8);
+        size_t n_open = strspn(text, "<"), n_characters = 0;
+        assert_int_equal(n_open, before);
+        for (text += n_open; text < end && *text != '>'; text += 4, n_characters++) {
+            if (memcmp(text, "...", 3) == 0) text += 3;
+            assert_memory_equal(text, character, 4);
+        }
+        assert_true(n_characters >= 25);
+        assert_int_equal(end - text, 8 - before);
+    }
+    octavo_attention_backend_destroy(&backend);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_layers_are_named),   cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(wrong_caches_are_refused),   cmocka_unit_test(wrong_calls_are_refused),
-        cmocka_unit_test(layers_that_lack_something), cmocka_unit_test(long_names_leave_room),
+        cmocka_unit_test(unknown_layers_are_named),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(wrong_caches_are_refused),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(layers_that_lack_something),
+        cmocka_unit_test(long_names_leave_room),
+        cmocka_unit_test(long_names_keep_their_characters),
     };
     return cmocka_run_group_tests(tests, backend_context_make, backend_context_free);
 }
