@@ -60,7 +60,7 @@ def page_elements(
     Raises
     ------
     ValueError
-        There is no such page.
+        There is no such page, or an extent does not fit 64 bits.
     TypeError
         An extent is no integer.
     """
@@ -73,11 +73,11 @@ def page_elements(
     }
     numbers = [integer_of(name, extent) for name, extent in extents.items()]
     elements = 0
-    if code is not None and max(numbers) < 2**63:
+    if code is not None:
         elements = _octavo.page_elements(code, *(max(n, 0) for n in numbers), value_in_key)
     if elements <= 0:
         raise error(
             "page",
-            f"none of {page_size} slots, {num_kv_heads} heads and {head_dim} lanes of {dtype}",
+            f"none of {numbers[0]} slots, {numbers[1]} heads and {numbers[2]} lanes of {dtype}",
         )
     return elements

@@ -7,6 +7,8 @@ memory alive for as long as the description lives.
 
 import ctypes
 import math
+import operator
+import reprlib
 import sys
 
 import numpy as np
@@ -58,6 +60,22 @@ _DLPACK = {(2, 32): 0, (2, 16): 1, (4, 16): 2, (10, 8): 3, (12, 8): 4, (0, 8): 5
 _DLPACK_CPU = (1, 3)  # plain memory, and memory of the host pinned for CUDA
 
 
+def shown(value):
+    """A value in a message: of bounded length, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > 256:  # Python refuses to write very long ones
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return reprlib.repr(value)
+    except Exception:  # noqa: BLE001  its own __repr__ fails
+        return f"an object of type {type(value).__name__}"
+
+
+def refuse_masked(array, where):
+    """TypeError for an array whose masked numbers the library would take for numbers."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{where}: a masked array, whose mask has no meaning here; give its filled(...)")
+
+
 def error(name, text):
     """The exception for a bad array, worded as the library's own."""
     return ValueError(f"ragged paged attention ({name}): {text}")
@@ -66,6 +84,8 @@ def error(name, text):
 def kind_of(array, name):
     """``"numpy"``, ``"torch"``, ``"jax"`` or ``"dlpack"``; TypeError for what is no array."""
     if isinstance(array, np.ndarray):
+        if type(array) is not np.ndarray:
+            refuse_masked(array, f"ragged paged attention ({name})")
         return "numpy"
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
@@ -73,7 +93,7 @@ def kind_of(array, name):
     jax = sys.modules.get("jax")
     if jax is not None and isinstance(array, jax.Array):
         return "jax"
-    if hasattr(array, "__dlpack__"):
+    if not isinstance(array, type) and callable(getattr(array, "__dlpack__", None)):
         return "dlpack"
     raise TypeError(
         f"ragged paged attention ({name}): {type(array).__name__} is no array; give a NumPy array, "
@@ -181,8 +201,18 @@ def _describe_torch(tensor, name):
     if tensor.is_neg():
         raise error(name, "is a view whose sign is still to be turned; use resolve_neg()")
     code = known_code(tensor.dtype, name)
+    shape = tuple(tensor.shape)
     strides = None if tensor.is_contiguous() else tuple(tensor.stride())
-    return tensor.data_ptr(), code, tuple(tensor.shape), strides, tensor
+    # untyped_storage().resize_() takes memory away under a tensor, which keeps its shape
+    if strides is None:
+        reach = math.prod(shape)
+    else:
+        reach = 0 not in shape and 1 + sum(s * (n - 1) for s, n in zip(strides, shape))
+    has = tensor.untyped_storage().nbytes()
+    needs = (tensor.storage_offset() + reach) * ITEM_BYTES[code]
+    if needs > has and reach:
+        raise error(name, f"has a storage of {has} bytes, but reaches to byte {needs} of it; was it resized?")
+    return tensor.data_ptr(), code, shape, strides, tensor
 
 
 def _jax_view(array, name):
@@ -191,15 +221,33 @@ def _jax_view(array, name):
     return np.asarray(array)
 
 
-def _describe_dlpack(array, name, writable):
-    device = array.__dlpack_device__()[0]
-    if device not in _DLPACK_CPU:
-        raise error(name, f"is on DLPack device {int(device)}; only the CPU's memory is used")
+def _dlpack_device(array, name):
+    """The type of the device of a DLPack object, as a number."""
+    ask = getattr(array, "__dlpack_device__", None)
+    if not callable(ask):
+        raise error(name, "has __dlpack__, but no __dlpack_device__; both are needed")
+    device = ask()
     try:
-        capsule = array.__dlpack__(max_version=(1, 1))
-    except TypeError:
-        capsule = array.__dlpack__()
-    address, type_code, bits, lanes, shape, strides, read_only = _octavo.dlpack(capsule)
+        kind, number = map(operator.index, device)
+    except (TypeError, ValueError):
+        raise error(
+            name, f"__dlpack_device__() gives {shown(device)}; it must give two integers, type and number"
+        ) from None
+    return kind
+
+
+def _describe_dlpack(array, name, writable):
+    device = _dlpack_device(array, name)
+    if device not in _DLPACK_CPU:
+        raise error(name, f"is on DLPack device {shown(device)}; only the CPU's memory is used")
+    try:
+        try:
+            capsule = array.__dlpack__(max_version=(1, 1))
+        except TypeError:
+            capsule = array.__dlpack__()
+        address, type_code, bits, lanes, shape, strides, read_only = _octavo.dlpack(capsule)
+    except (BufferError, ValueError) as reason:
+        raise error(name, f"__dlpack__() gives no memory: {reason}") from reason
     code = _DLPACK.get((type_code, bits)) if lanes == 1 else None
     if code is None:
         raise error(name, f"DLPack type {type_code} of {bits} bits; it must be {_wanted(name)}")
@@ -241,6 +289,7 @@ def copy(array, like, name):
     if kind == to == "torch":
         import torch
 
+        describe(array, name)  # a storage that is too short is not to be read
         return array.detach().clone(memory_format=torch.contiguous_format)
     copied = np.array(array if kind == "numpy" else _view(describe(array, name)), order="C", copy=True)
     return to_torch(copied) if to == "torch" else copied

@@ -3,7 +3,6 @@
 
 import operator
 import re
-import reprlib
 
 import numpy as np
 
@@ -22,8 +21,10 @@ from ._arrays import (
     kind_of,
     known_code,
     like_queries,
+    refuse_masked,
     shape_of,
     share_memory,
+    shown,
 )
 
 TYPES = {"decoder": 0, "encoder": 1, "encoder_decoder": 2}
@@ -80,28 +81,39 @@ def guarded(function, *arguments):
 
 
 def real_of(name, value, call="ragged paged attention"):
-    """A float; TypeError for what is no number."""
+    """A float; TypeError for what is no number, also for text and objects that float() would read."""
+    if type(value) is float:
+        return value
+    refuse_masked(value, f"{call} ({name})")
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")  # of NumPy's and JAX's dtypes
     try:
+        if kind in "OSUcmM" or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+            raise TypeError("it would have to be converted")
         return float(value)
     except OverflowError:
-        raise ValueError(f"{call} ({name}): {reprlib.repr(value)} does not fit a float") from None
-    except (TypeError, ValueError) as reason:
-        raise TypeError(f"{call} ({name}): {reprlib.repr(value)} is no number") from reason
+        raise ValueError(
+            f"{call} ({name}): {shown(value)}; it must fit a float, which ends at some 1.8e308"
+        ) from None
+    except (RuntimeError, TypeError, ValueError) as reason:
+        raise TypeError(f"{call} ({name}): {shown(value)} is no number") from reason
 
 
 def integer_of(name, value, call="ragged paged attention"):
-    """An int; TypeError for what is no integer, such as a float."""
+    """An int of 64 bits; TypeError for what is no integer, such as a float."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError as reason:
-        raise TypeError(f"{call} ({name}): {reprlib.repr(value)} is no integer") from reason
+        raise TypeError(f"{call} ({name}): {shown(value)} is no integer") from reason
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{call} ({name}): {shown(number)}; it must fit 64 bits")
+    return number
 
 
 def choice(name, value):
     """The number of a choice's name."""
     number = CHOICES[name].get(value) if isinstance(value, str) else None
     if number is None:
-        raise error(name, f"{value!r}; it must be one of {', '.join(CHOICES[name])}")
+        raise error(name, f"{shown(value)}; it must be one of {', '.join(CHOICES[name])}")
     return number
 
 
@@ -171,7 +183,8 @@ class Call:
         if self.scalars["layout"] == LAYOUTS["rows"]:
             return shape
         if self.scalars["value_in_key"]:
-            return (*shape[:2], self.scalars.get("value_dim", 0))
+            # a width that no value has is refused when the call is checked, not by allocating it
+            return (*shape[:2], min(max(self.scalars.get("value_dim", 0), 0), shape[2]))
         values = self.array("values")
         wide = shape_of(values, "values") if values is not None else ()
         return (*shape[:2], wide[2]) if len(wide) == 3 else shape
@@ -186,7 +199,9 @@ def output_code_of(output_dtype):
     except TypeError:
         code = None
     if code is None:
-        raise error("output_dtype", f"{output_dtype!r} is not one of {', '.join(DTYPE_NAMES.values())}")
+        raise error(
+            "output_dtype", f"{shown(output_dtype)} is not one of {', '.join(DTYPE_NAMES.values())}"
+        )
     return code
 
 
@@ -215,14 +230,15 @@ def check_shapes(specs, scalars, output):
 
     ``specs`` has ``(octavo_dtype, shape)`` or None for each of ``NAMES``; ``output`` is one
     more. The arrays need not exist: index arrays are taken to hold zeros, which is no sequence, and
-    other vectors ones.
+    other vectors ones. A whole description in a spec's place is checked with its strides.
     """
-    longest = max(spec[1][0] if spec and len(spec[1]) == 1 else 1 for spec in specs)
+    vectors = [spec[1] for spec in specs if spec and len(spec) == 2 and len(spec[1]) == 1]
+    longest = max([1, *(shape[0] for shape in vectors)])
     zeros, ones = np.zeros(longest, np.int32), np.ones(longest, np.float32)
     described = []
     for name, spec in zip((*NAMES, "output"), (*specs, output)):
-        if spec is None:
-            described.append(None)
+        if spec is None or len(spec) != 2:
+            described.append(spec)
             continue
         code, shape = spec
         data = ones if code == DTYPES["float32"] else zeros

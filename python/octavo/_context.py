@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from . import _octavo
+from ._arrays import shown
 from ._call import integer_of
 
 
@@ -19,7 +20,7 @@ class AttentionContext:
     threads : int, default 0
         Threads of one call, the caller's included; 0: one for each physical core that the process
         may use. Where many threads call at once, 1 serves them best.
-    isa : {"scalar", "avx2", "avx512", "neon"}, optional
+    isa : {"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "neon"}, optional
         The instruction set; by default the best that the machine has (the environment variable
         ``OCTAVO_CPU`` narrows it).
     pin : bool, default False
@@ -36,11 +37,10 @@ class AttentionContext:
     def __init__(self, threads: int = 0, isa: str | None = None, *, pin: bool = False) -> None:
         self._threads = integer_of("threads", threads, "attention context")
         self._isa = "" if isa is None else str(isa)
+        if not self._isa.isascii():
+            raise ValueError(f"attention context (isa): {shown(isa)}; no instruction set has such a name")
         self._pin = bool(pin)
-        try:
-            _octavo.prepare(*self._settings)
-        except OverflowError:
-            raise ValueError(f"attention context (threads): {threads} are too many") from None
+        _octavo.prepare(*self._settings)
 
     @property
     def threads(self) -> int:

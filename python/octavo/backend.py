@@ -20,7 +20,9 @@ from ._arrays import (
     kind_of,
     like_queries,
     numpy_dtype,
+    refuse_masked,
     shape_of,
+    shown,
 )
 from ._attention import Array, ragged_page_attention_v3
 from ._call import PRECISIONS, TYPES, check_shapes, integer_of, real_of, scalars_of
@@ -157,7 +159,9 @@ class AttentionBackend:
             self.num_heads if num_kv_heads is None else _count("num_kv_heads", num_kv_heads)
         )
         if self.num_heads % self.num_kv_heads:
-            raise _error("num_kv_heads", f"{num_kv_heads} do not divide {num_heads} query heads")
+            raise _error(
+                "num_kv_heads", f"{self.num_kv_heads} do not divide {self.num_heads} query heads"
+            )
         self.scale = real_of("scale", scale, _CALL)
         if not math.isfinite(self.scale) or self.scale == 0:
             raise _error("scale", f"{scale}; it is 1 / sqrt(head_size) as a rule")
@@ -200,7 +204,7 @@ class AttentionBackend:
         self._bindings = {}
         lanes = -(-self.head_size // 128) * 128
         try:
-            self._check_cache(0, (0, 1, 2 * self.num_kv_heads, 1, lanes), "rows", None)
+            self._check_cache((0, (0, 1, 2 * self.num_kv_heads, 1, lanes)), "rows", None)
         except (TypeError, ValueError) as reason:
             raise _wrapped("options", reason) from None
 
@@ -248,11 +252,13 @@ class AttentionBackend:
                     f"{DTYPE_NAMES[self._dtype]}; bind one of that dtype, or use auto"
                 )
             writes = self.kv_sharing_target_layer_name is None
-            if kind_of(kv_cache, "kv_cache") != "jax":
-                describe(kv_cache, "kv_cache", writable=writes)
-            self._check_cache(code, shape_of(kv_cache, "kv_cache"), layout, page_size)
+            if kind_of(kv_cache, "kv_cache") == "jax":
+                spec = (code, shape_of(kv_cache, "kv_cache"))
+            else:
+                spec = describe(kv_cache, "kv_cache", writable=writes)
+            self._check_cache(spec, layout, page_size)
         except (TypeError, ValueError) as reason:
-            raise _wrapped(f"layer {layer_name}", reason) from None
+            raise _wrapped(_place(layer_name), reason) from None
         self._bindings[layer_name] = (kv_cache, layout, page_size)
 
     def unbind_cache(self, layer_name: str) -> Array:
@@ -338,7 +344,7 @@ class AttentionBackend:
                 layer, (query, key, value), metadata, binding, output, output_scale, output_dtype
             )
         except (TypeError, ValueError) as reason:
-            raise _wrapped(f"layer {name}", reason) from reason
+            raise _wrapped(_place(name), reason) from reason
         if kv_cache is not binding[0]:
             self._bindings[owner] = (kv_cache, *binding[1:])
         return result
@@ -402,22 +408,23 @@ class AttentionBackend:
     def _binding(self, name, layer_name):
         if name in self._bindings:
             return self._bindings[name]
-        bound = sorted(self._bindings)
+        bound = [_shown_name(other) for other in sorted(self._bindings)]
         some = f"{', '.join(bound[:4])}{f' and {len(bound) - 4} more' * (len(bound) > 4)}"
         raise _error(
-            f"layer {layer_name}",
-            f"no cache is bound as {name!r}; bound are: {some or 'none'}; call bind_cache",
+            _place(layer_name),
+            f"no cache is bound as '{_shown_name(name)}'; bound are: {some or 'none'}; call bind_cache",
         )
 
-    def _check_cache(self, code, shape, layout, page_size):
-        """Raises ValueError if no call with this cache can be right: tries one of no tokens."""
-        i32 = (6, (1,))
+    def _check_cache(self, kv_cache, layout, page_size):
+        """Raises ValueError if no call with a cache of this spec (see `check_shapes`) can be right:
+        tries one of no tokens."""
+        code, i32 = kv_cache[0 if len(kv_cache) == 2 else 1], (6, (1,))
         specs = dict.fromkeys(NAMES)
         specs.update(
             queries=(0, (0, self.num_heads, self.head_size)),
             keys=(code, (0, self.num_kv_heads, self.head_size)),
             values=(code, (0, self.num_kv_heads, self.head_size)),
-            kv_cache=(code, shape),
+            kv_cache=kv_cache,
             kv_lens=i32,
             block_tables=i32,
             query_start_loc=(6, (2,)),
@@ -441,6 +448,17 @@ def _error(where, text):
     return ValueError(f"{_CALL} ({where}): {text}")
 
 
+def _shown_name(name):
+    """A layer's name in a message: characters that can be printed, and of a long one both ends."""
+    if not name.isprintable():
+        name = repr(name)[1:-1]
+    return name if len(name) <= 120 else f"{name[:57]}...{name[-60:]}"
+
+
+def _place(layer_name):
+    return f"layer {_shown_name(layer_name)}"
+
+
 def _wrapped(where, reason):
     """The same exception with the place before its text."""
     kind = TypeError if isinstance(reason, TypeError) else ValueError
@@ -451,19 +469,19 @@ def _count(name, value):
     """A number of at least 1."""
     number = integer_of(name, value, _CALL)
     if not 1 <= number < 2**31:
-        raise _error(name, f"{number}; it must be at least 1")
+        raise _error(name, f"{number}; it must be 1 to {2**31 - 1}")
     return number
 
 
 def _choice(name, value, choices):
     if not isinstance(value, str) or value not in choices:
-        raise _error(name, f"{value!r}; it must be one of {', '.join(choices)}")
+        raise _error(name, f"{shown(value)}; it must be one of {', '.join(choices)}")
     return choices[value]
 
 
 def _check_name(name):
     if not isinstance(name, str) or not name:
-        raise _error("layer", f"{name!r} is no name; caches are bound by layer name")
+        raise _error("layer", f"{shown(name)} is no name; caches are bound by layer name")
 
 
 def _cache_dtype(name):
@@ -479,7 +497,7 @@ def _cache_dtype(name):
     if code is None or code == 6:
         raise _error(
             "kv_cache_dtype",
-            f"{name!r} is no dtype of a cache; use auto, float32, float16, bfloat16, fp8, fp8_e4m3, "
+            f"{shown(name)} is no dtype of a cache; use auto, float32, float16, bfloat16, fp8, fp8_e4m3, "
             "fp8_e5m2 or int8",
         )
     return code
@@ -489,6 +507,13 @@ def _per_head(name, values, n_heads):
     """A float32 copy of one number for each head."""
     if values is None:
         return None
+    refuse_masked(values, f"{_CALL} ({name})")
+    try:
+        values = list(values)
+    except TypeError:
+        raise TypeError(
+            f"{_CALL} ({name}): {shown(values)}; it must have one number for each of {n_heads} heads"
+        ) from None
     numbers = np.array([real_of(name, x, _CALL) for x in values], np.float32)
     if len(numbers) != n_heads:
         raise _error(name, f"{len(numbers)} values; it must have one for each of {n_heads} heads")
@@ -527,7 +552,7 @@ def _scales_of(layer, kv_cache, keys):
         if code in _WIDE and describe_dtype(keys, "key") == code:
             return {}
         scales = {f"{x}_scale": getattr(layer, f"_{x}_scale_float", None) for x in "qkv"}
-        if scales["q_scale"] is not None and float(scales["q_scale"]) == 1:
+        if scales["q_scale"] is not None and real_of("_q_scale_float", scales["q_scale"]) == 1:
             scales["q_scale"] = None
         return scales
     names = ("q_scale", "k_scale", "v_scale", "k_scales", "v_scales")
@@ -577,10 +602,19 @@ def _are_equal(a, b, name):
     return np.array_equal(a, b)
 
 
+def _is_compiling():
+    import torch
+
+    return torch.compiler.is_compiling()
+
+
 def _flat_tables(tables, lens_shape):
     """(S, pages_per_seq) as (S * pages_per_seq,)."""
-    if kind_of(tables, "block_tables") == "dlpack":
+    kind = kind_of(tables, "block_tables")
+    if kind == "dlpack":
         tables = _view(describe(tables, "block_tables"))
+    elif kind == "torch" and not tables.is_contiguous() and not _is_compiling():
+        describe(tables, "block_tables")  # a storage that is too short is not to be read by reshape()
     if len(lens_shape) == 1 and tables.shape[0] != lens_shape[0]:
         raise ValueError(
             f"block_tables has {tables.shape[0]} rows for {lens_shape[0]} sequences; it must have one "

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from . import _attention, _octavo
-from ._arrays import NAMES, describe, dtype_code, error, numpy_dtype
+from ._arrays import NAMES, describe, dtype_code, error, kind_of, numpy_dtype
 from ._call import check_shapes, guarded, specs_of
 
 try:
@@ -141,6 +141,6 @@ def run_call(call, in_place, out, mesh, in_specs, out_specs):
 @functools.wraps(_attention.ragged_page_attention_v3)
 def ragged_page_attention_v3(queries, *arguments, **keywords):
     """See `octavo.ragged_page_attention_v3`."""
-    if isinstance(queries, np.ndarray):
+    if kind_of(queries, "queries") == "numpy":
         queries = jax.numpy.asarray(queries)
     return _attention.ragged_page_attention_v3(queries, *arguments, **keywords)

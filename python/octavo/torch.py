@@ -22,7 +22,7 @@ import functools
 import torch
 
 from . import _attention
-from ._arrays import DTYPE_NAMES, NAMES, dtype_code
+from ._arrays import DTYPE_NAMES, NAMES, copy, dtype_code
 from ._call import (
     CHOICES,
     FLAGS,
@@ -89,7 +89,7 @@ def _new_output(call):
 def _copied(*tensors, **given):
     call = _call_of(tensors, given)
     output = _new_output(call)
-    cache = tensors[3].clone(memory_format=torch.contiguous_format)
+    cache = copy(tensors[3], tensors[3], "kv_cache")
     execute(call, output, cache)
     return output, cache
 

@@ -9,10 +9,16 @@
 
 #define CALL "ragged paged attention"
 
-static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t n) {
+static bool read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t n, const char *name) {
     for (Py_ssize_t i = 0; i < n; i++) {
         numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-        if (numbers[i] == -1 && PyErr_Occurred()) return false;
+        if (numbers[i] != -1 || !PyErr_Occurred()) continue;
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_ValueError,
+                         CALL " (%s): axis %zd; its extent and stride must fit 64 bits", name, i);
+        }
+        return false;
     }
     return true;
 }
@@ -57,13 +63,13 @@ static bool read_array(PyObject *description, octavo_py_array which, octavo_arra
     octavo_array made = {.data = (void *)(uintptr_t)address,
                          .dtype = (octavo_dtype)dtype,
                          .n_axes = (int32_t)n_axes};
-    if (!read_numbers(shape, made.extents, n_axes)) return false;
+    if (!read_numbers(shape, made.extents, n_axes, name)) return false;
     if (strides != Py_None) {
         if (!PyTuple_Check(strides) || PyTuple_Size(strides) != n_axes) {
             PyErr_Format(PyExc_ValueError, CALL " (%s): as many strides as axes are needed", name);
             return false;
         }
-        if (!read_numbers(strides, made.strides, n_axes) || !check_strides(&made, name))
+        if (!read_numbers(strides, made.strides, n_axes, name) || !check_strides(&made, name))
             return false;
     }
     const size_t bytes = octavo_dtype_size(made.dtype);

@@ -15,10 +15,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Sets the exception of a failure and returns NULL. */
+/* Sets the exception of a failure and returns NULL. A message may quote the environment, which
+ * holds any bytes: those that are not UTF-8 are written as \xff. */
 static PyObject *raise(octavo_status status, const octavo_error *error) {
-    PyErr_SetString(status == OCTAVO_ERROR_MEMORY ? PyExc_MemoryError : PyExc_ValueError,
-                    error->message);
+    PyObject *text = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message),
+                                          "backslashreplace");
+    if (text != NULL)
+        PyErr_SetObject(status == OCTAVO_ERROR_MEMORY ? PyExc_MemoryError : PyExc_ValueError, text);
+    Py_XDECREF(text);
     return NULL;
 }
 
@@ -26,7 +30,7 @@ static PyObject *raise(octavo_status status, const octavo_error *error) {
 static bool value_error_of(const char *name) {
     if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "ragged paged attention (%s): does not fit 64 bits", name);
+    PyErr_Format(PyExc_ValueError, "ragged paged attention (%s): it must fit 64 bits", name);
     return false;
 }
 
@@ -94,6 +98,8 @@ static PyObject *attention(PyObject *module, PyObject *parameters) {
     }
     Py_END_ALLOW_THREADS;
     if (status != OCTAVO_OK) return raise(status, &error);
+    /* a Ctrl-C that came meanwhile is an exception of this call, whose work is done */
+    if (PyErr_CheckSignals() != 0) return NULL;
     Py_RETURN_NONE;
 }
 

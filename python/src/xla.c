@@ -23,8 +23,10 @@ typedef struct call {
     xla_text isa;
 } call;
 
-static xla_error *fail(const xla_call_frame *frame, octavo_status status,
-                       const octavo_error *error) {
+/* JAX reads the message as UTF-8. Only what is quoted from the environment can be anything else. */
+static xla_error *fail(const xla_call_frame *frame, octavo_status status, octavo_error *error) {
+    for (char *c = error->message; *c != '\0'; c++)
+        if ((unsigned char)*c > 0x7f) *c = '?';
     xla_error_args args = {.size = sizeof args,
                            .message = error->message,
                            .code = status == OCTAVO_ERROR_MEMORY ? XLA_RESOURCE_EXHAUSTED

@@ -2,6 +2,7 @@
 """What may be an array, where results go, and what is refused before anything is written."""
 
 import ctypes
+import re
 
 import ml_dtypes
 import numpy as np
@@ -126,6 +127,49 @@ def test_dlpack_is_only_read_when_it_can_be():
     attend({**arrays, "kv_cache": Exported(arrays["kv_cache"])})
     with pytest.raises(ValueError, match=r"\(kv_cache\): is read-only"):
         attend({**arrays, "kv_cache": Exported(arrays["kv_cache"])}, in_place=True)
+
+
+@pytest.mark.parametrize(
+    "device", [None, (), 3, "cpu", "ab", ("1", 0), (1,), (1, 0, 0), (1.0, 0), (None, 0), {1: 0}, object()]
+)
+def test_dlpack_devices_that_are_none(device):
+    arrays = batch()
+    text = r"\): __dlpack_device__\(\) gives .*; it must give two integers, type and number"
+    for name in ("queries", "keys", "kv_lens"):
+        with pytest.raises(ValueError, match=rf"\({name}{text}"):
+            attend({**arrays, name: Exported(arrays[name], device)})
+    with pytest.raises(ValueError, match=rf"backend \(layer a\): .*\(kv_cache{text}"):
+        octavo.AttentionBackend(4, 24, 1, 2).bind_cache("a", Exported(arrays["kv_cache"], device))
+
+
+def test_dlpack_that_is_broken():
+    arrays = batch()
+
+    class NoDevice:
+        def __dlpack__(self, **_):
+            return arrays["keys"].__dlpack__()
+
+    class NoMemory(Exported):
+        def __dlpack__(self, **_):
+            raise BufferError("lies in a cloud")
+
+    class NoCapsule(Exported):
+        def __dlpack__(self, **_):
+            return 5
+
+    class NoMethod(Exported):
+        __dlpack__ = 3
+
+    for bad, text in (
+        (NoDevice(), "has __dlpack__, but no __dlpack_device__; both are needed"),
+        (NoMemory(arrays["keys"]), "__dlpack__() gives no memory: lies in a cloud"),
+        (NoCapsule(arrays["keys"]), "__dlpack__() gives no memory: no DLPack capsule"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"(keys): {text}")):
+            attend({**arrays, "keys": bad})
+    for bad in (NoMethod(arrays["keys"]), np.ndarray):
+        with pytest.raises(TypeError, match=r"\(keys\): \w+ is no array"):
+            attend({**arrays, "keys": bad})
 
 
 @pytest.mark.parametrize("bad", [None, [1, 2], 3, "text", object(), b"bytes"])

@@ -417,6 +417,18 @@ def test_wrong_caches():
     ):
         with pytest.raises(ValueError, match=rf"^attention backend \(layer {NAME}\): .*{text}"):
             backend.bind_cache(NAME, wrong)
+    unaligned = np.zeros(cache.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(cache.shape)
+    twice = np.lib.stride_tricks.as_strided(cache, cache.shape, (4, *cache.strides[1:]))
+    for wrong, text in (
+        (cache[::-1], f"stride -{cache[0].size} of axis 0; it must be at least {cache[0].size}: what"),
+        (cache[:, ::-1], f"stride -{cache[0, 0].size} of axis 1; it must be at least"),
+        (twice, "stride 1 of axis 0; it must be at least"),
+        (unaligned, "is not aligned to its elements of 4 bytes"),
+    ):
+        with pytest.raises(ValueError, match=rf"^attention backend \(layer {NAME}\): .*\(kv_cache\): {text}"):
+            backend.bind_cache(NAME, wrong)
+    with pytest.raises(ValueError, match="stride -"):  # also where it would only be read
+        make(kv_sharing_target_layer_name=NAME).bind_cache(NAME, cache[::-1])
     with pytest.raises(TypeError, match=rf"^attention backend \(layer {NAME}\): .*no array"):
         backend.bind_cache(NAME, [1, 2])
     with pytest.raises(ValueError, match="layout"):
@@ -425,6 +437,47 @@ def test_wrong_caches():
         with pytest.raises(ValueError, match="is no name"):
             backend.bind_cache(name, cache)
     assert backend.layer_names == ()
+
+
+@pytest.mark.parametrize(
+    "name, shown",
+    [
+        ("a" * 200 + ".31.attn", "a" * 57 + "..." + "a" * 52 + ".31.attn"),
+        ("\u00e9" * 10**6, "\u00e9" * 57 + "..." + "\u00e9" * 60),
+        ("\U0001f600" * 120, "\U0001f600" * 120),
+        ("line\nline\0", r"line\nline\x00"),
+        ("lone \ud800", r"lone \ud800"),
+    ],
+    ids=range(5),
+)
+def test_long_names_are_readable(name, shown):
+    """Messages stay short, keep both ends of a name, and can be printed."""
+    arrays = batch()
+    backend = make()
+    said = []
+
+    def refused(function, *arguments):
+        with pytest.raises(ValueError, match="backend") as raised:
+            function(*arguments)
+        said.append(str(raised.value))
+        return said[-1]
+
+    text = f"attention backend (layer {shown}): "
+    assert refused(forward, backend, name, arrays) == (
+        f"{text}no cache is bound as '{shown}'; bound are: none; call bind_cache"
+    )
+    backend.bind_cache(name, arrays["kv_cache"])
+    assert refused(backend.bind_cache, name, arrays["kv_cache"][0]).startswith(f"{text}ragged")
+    arrays["kv_lens"][0] = -3
+    assert refused(forward, backend, name, arrays).startswith(f"{text}ragged paged attention (")
+    for i in range(6):
+        backend.bind_cache(f"{i}{name}", arrays["kv_cache"])
+    assert "and 3 more; call bind_cache" in refused(backend.cache, "other")
+    backend = make(kv_sharing_target_layer_name=name)
+    assert f"no cache is bound as '{shown}'" in refused(forward, backend, "other", arrays)
+    for message in said:
+        assert len(message) < 700
+        message.encode()
 
 
 def test_wrong_calls():

@@ -3,6 +3,8 @@
 
 import os
 import pickle
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +13,7 @@ import numpy as np
 import octavo
 import pytest
 from batches import bits, ragged
+from conftest import framework
 
 SCALE = {"softmax_scale": 0.125}
 
@@ -99,6 +102,84 @@ def test_the_lock_is_released():
         sys.setswitchinterval(interval)
     middle = [at for at in ticks if begin + (end - begin) / 4 < at < end - (end - begin) / 4]
     assert middle, f"no tick within a call of {end - begin:.3f} s"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_interrupt(kind, in_place):
+    """Ctrl-C within a call: the call completes, and KeyboardInterrupt is what it raises."""
+    arrays = batch(lengths=[(1500, 1500)], heads=(8, 8), head_dim=128)
+    more = {**SCALE, "context": octavo.AttentionContext(1)}
+    want = octavo.ragged_page_attention_v3(**arrays, **more)[1]
+    before = arrays["kv_cache"].copy()
+    if kind == "torch":
+        arrays = {name: framework("torch").from_numpy(array) for name, array in arrays.items()}
+    lengths = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        octavo.ragged_page_attention_v3(**arrays, **more)
+        lengths.append(time.perf_counter() - begin)
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)  # as Ctrl-C's
+    try:
+        for _ in range(10):  # a busy machine may stop the thread between the timer and the call
+            arrays["kv_cache"][:] = framework("torch").from_numpy(before) if kind == "torch" else before
+            with pytest.raises(KeyboardInterrupt) as raised:
+                signal.setitimer(signal.ITIMER_REAL, min(lengths) / 4)
+                octavo.ragged_page_attention_v3(**arrays, **more, in_place=in_place)
+                time.sleep(10)
+            if raised.traceback[-1].name == "guarded":  # where the C module is called
+                break
+        else:
+            pytest.fail("no call was interrupted")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert np.array_equal(bits(np.asarray(arrays["kv_cache"])), bits(want if in_place else before))
+    after, _ = octavo.ragged_page_attention_v3(**batch(), **more)  # what it borrowed was given back
+    assert not np.isnan(after[: 1 + 64]).any()
+
+
+ENVIRONMENT = """
+import sys
+import numpy as np
+import octavo
+if sys.argv[1] == "jax":
+    import jax.numpy as xp
+else:
+    xp = np
+i32 = lambda *numbers: xp.asarray(np.array(numbers, np.int32))
+q = xp.ones((1, 2, 8), np.float32)
+v = xp.ones((1, 1, 8), np.float32)
+cache = xp.zeros((1, 4, 2, 1, 128), np.float32)
+for call in (octavo.AttentionContext, lambda: octavo.ragged_page_attention_v3(
+        q, v, v, cache, i32(1), i32(0), i32(0, 1), i32(0, 0, 1))):
+    try:
+        call()
+        print("no error")
+    except UnicodeDecodeError as reason:
+        print("not decoded:", reason)
+    except (ValueError, RuntimeError) as reason:
+        print(ascii(str(reason)))
+"""
+
+
+@pytest.mark.parametrize("kind", ["numpy", "jax"])
+@pytest.mark.parametrize("level", [b"\xff\xfe", b"avx2\xc3", "\u00e9".encode() * 40 + b"x"])
+def test_environment_of_any_bytes(kind, level):
+    if kind == "jax":
+        framework("jax")
+    environment = {**os.environb, b"OCTAVO_CPU": level}
+    done = subprocess.run(
+        [sys.executable, "-c", ENVIRONMENT, kind], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "instruction set" in line and "OCTAVO_CPU): no such level; use best" in line
+    shown = ascii(level[:40].decode(errors="backslashreplace"))[1:-1]
+    assert f'"{shown}"' in lines[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -3,7 +3,9 @@
 
 import functools
 import re
+from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import octavo
 import pytest
@@ -108,6 +110,14 @@ def test_index_arrays_of_frameworks(function):
     assert failure(ValueError, traced or attend, *given[0], **given[1]) == want
 
 
+# Python writes integers of more than some thousand digits only when told to.
+HUGE = (
+    (2**63, "9223372036854775808"),
+    (-(2**63) - 1, "-9223372036854775809"),
+    (10**5000, "an integer of 16610 bits"),
+)
+
+
 @pytest.mark.parametrize(
     "name",
     ["sliding_window", "chunk_size", "page_size", "value_dim", "num_kv_pages_per_block", "vmem_limit_bytes"],
@@ -116,23 +126,113 @@ def test_integers(name):
     said = failure(TypeError, attend, **{name: 2.5})
     assert said == f"{CALL}({name}): 2.5 is no integer"
     assert len(failure(TypeError, attend, **{name: np.zeros(5000)})) < 120
-    assert failure(ValueError, attend, **{name: 2**70}) == f"{CALL}({name}): does not fit 64 bits"
+    for huge, told in HUGE:
+        assert failure(ValueError, attend, **{name: huge}) == f"{CALL}({name}): {told}; it must fit 64 bits"
+        assert failure(ValueError, attend, cfg=SimpleNamespace(chunk_prefill_size=huge)) == (
+            f"{CALL}(chunk_prefill_size): {told}; it must fit 64 bits"
+        )
+
+
+NO_NUMBERS = (
+    np.array("0.5"),
+    np.array(b"0.5"),
+    np.array(0.5, object),
+    np.array("0.5", object),
+    np.str_("0.5"),
+    np.complex64(1),
+    np.timedelta64(5, "s"),
+)
 
 
 @pytest.mark.parametrize("name", ["softmax_scale", "q_scale", "k_scale", "logits_soft_cap", "output_scale"])
 def test_reals(name):
-    for bad in ("wide", [1.0], object(), 1j):
+    for bad in ("wide", "0.5", b"1", memoryview(b"1"), [1.0], object(), 1j, *NO_NUMBERS):
         said = failure(TypeError, attend, **{name: bad})
         assert said.startswith(f"{CALL}({name}): ") and said.endswith(" is no number")
-    assert f"({name}): 1000" in failure(ValueError, attend, **{name: 10**400})
+    for huge in (10**400, -(10**400), 10**5000):
+        said = failure(ValueError, attend, **{name: huge})
+        assert said == (
+            f"{CALL}({name}): an integer of {huge.bit_length()} bits; it must fit a float, "
+            "which ends at some 1.8e308"
+        )
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_numpy():
+    """What float() would read, with or without a warning, is not always a number."""
+    for bad in NO_NUMBERS:
+        said = failure(TypeError, octavo.AttentionBackend, 4, 64, bad)
+        assert said == f"attention backend (scale): {bad!r} is no number"
+        said = failure(TypeError, octavo.AttentionBackend, 4, 64, 1, sinks=np.array([bad] * 4).reshape(-1))
+        assert said.startswith("attention backend (sinks): ") and said.endswith(" is no number")
+    want = attend(k_scale=0.5)
+    for good in (np.array(0.5), np.float16(0.5), ml_dtypes.bfloat16(0.5), np.array(0.5, ml_dtypes.bfloat16)):
+        assert np.array_equal(bits(attend(k_scale=good)[0]), bits(want[0]))
+
+
+def test_masked_arrays():
+    """Masked numbers would be taken for numbers."""
+
+    def masked(array, mask=False):
+        return np.ma.array(array, mask=mask)
+
+    text = "a masked array, whose mask has no meaning here; give its filled(...)"
+    arrays = {**GOOD, "attention_sink": np.zeros(4, np.float32), "k_scales": np.ones(2, np.float32)}
+    for name, array in arrays.items():
+        for mask in (False, True):
+            said = failure(TypeError, attend, **{name: masked(array, mask)})
+            assert said == f"{CALL}({name}): {text}"
+    said = failure(TypeError, attend, out=masked(np.zeros_like(GOOD["queries"])))
+    assert said == f"{CALL}(output): {text}"
+    for value in (np.ma.masked, masked(0.5)):
+        assert failure(TypeError, attend, k_scale=value) == f"{CALL}(k_scale): {text}"
+    said = failure(TypeError, octavo.AttentionBackend, 4, 24, 1, sinks=masked(np.zeros(4)))
+    assert said == f"attention backend (sinks): {text}"
+    said = failure(
+        TypeError, octavo.AttentionBackend(4, 24, 1, 2).bind_cache, "a", masked(GOOD["kv_cache"])
+    )
+    assert said == f"attention backend (layer a): {CALL}(kv_cache): {text}"
+
+
+def test_value_dim_allocates_nothing():
+    """A width that no value has is refused as such, not by the output's size."""
+    elements = octavo.page_elements("float32", 4, 2, 24, 8, value_in_key=True)
+    columns = {"layout": "columns", "page_size": 4, "kv_cache": np.zeros((10, elements), np.float32)}
+    for wide in (-5, 0, 25, 2**40, 2**63 - 1):
+        said = failure(ValueError, attend, **columns, values=None, value_dim=wide)
+        assert said == f"{CALL}(value_dim): {wide} of 24 lanes of a key; it must be 1 to 24"
+
+
+def test_huge_numbers_of_frameworks():
+    """Not errors of their own about the types of an operator's arguments."""
+    torch, jax = framework("torch"), framework("jax")
+    for convert in (torch.from_numpy, jax.numpy.asarray):
+        arrays = {name: convert(array) for name, array in GOOD.items()}
+        said = failure(ValueError, attend, **arrays, sliding_window=2**63)
+        assert said == f"{CALL}(sliding_window): 9223372036854775808; it must fit 64 bits"
 
 
 def test_other_callers():
     said = failure(TypeError, octavo.page_elements, "float32", 16, 1.5, 64)
     assert said == f"{CALL}(num_kv_heads): 1.5 is no integer"
-    assert "(page): none of 118" in failure(ValueError, octavo.page_elements, "float32", 2**70, 1, 64)
+    for huge, told in HUGE:
+        fit = f"{told}; it must fit 64 bits"
+        said = failure(ValueError, octavo.page_elements, "float32", huge, 1, 64)
+        assert said == f"{CALL}(page_size): {fit}"
+        said = failure(ValueError, octavo.AttentionContext, huge)
+        assert said == f"attention context (threads): {fit}"
+        said = failure(ValueError, octavo.AttentionBackend, 4, huge, 1)
+        assert said == f"attention backend (head_size): {fit}"
+    said = failure(ValueError, octavo.AttentionBackend, 2**31, 64, 1)
+    assert said == "attention backend (num_heads): 2147483648; it must be 1 to 2147483647"
+    said = failure(TypeError, octavo.AttentionBackend, 4, 64, 1, sinks=3)
+    assert said == "attention backend (sinks): 3; it must have one number for each of 4 heads"
+    assert "(layout): 'xxx" in failure(ValueError, attend, layout="x" * 10**6)
+    assert len(failure(ValueError, attend, layout="x" * 10**6)) < 120
     said = failure(TypeError, octavo.AttentionContext, 1.5)
     assert said == "attention context (threads): 1.5 is no integer"
+    said = failure(ValueError, octavo.AttentionContext, 1, "\ud800")
+    assert said == "attention context (isa): '\\ud800'; no instruction set has such a name"
     assert failure(TypeError, attend, context=3) == f"{CALL}(context): int is no octavo.AttentionContext"
 
 

@@ -53,6 +53,61 @@ def test_types(function, q, kv):
     assert same(output, want[0]) and cache is given["kv_cache"] and same(cache, want[1])
 
 
+def owned(arrays):
+    """Tensors whose memory is PyTorch's own, which it can resize."""
+    return {name: tensor.clone() for name, tensor in tensors(arrays).items()}
+
+
+@pytest.mark.parametrize("name", list(batch()))
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_storage_that_was_shrunk(name, strided):
+    """resize_() takes memory away under a tensor, which keeps its shape and pointer."""
+    given = owned(batch())
+    if strided and given[name].dim() > 1:
+        given[name] = torch.stack([given[name]] * 2, 1)[:, 1]
+    elif strided:
+        given[name] = torch.cat([torch.zeros(5, dtype=torch.int32), given[name]])[5:]
+    tensor = given[name]
+    far = sum(stride * (n - 1) for n, stride in zip(tensor.shape, tensor.stride()))
+    needs = (tensor.storage_offset() + far + 1) * tensor.element_size()
+    storage = tensor.untyped_storage()
+    storage.resize_(needs)
+    attend(**given, **SCALE)
+    before = bits(_view(describe(given["kv_cache"], "kv_cache")).copy())
+    storage.resize_(needs - 1)
+    text = rf"\({name}\): has a storage of {needs - 1} bytes, but reaches to byte {needs} of it"
+    out = torch.zeros(given["queries"].shape)
+    for way in ({}, {"in_place": True}, {"out": out}, {"out": out, "in_place": True}):
+        with pytest.raises(ValueError, match=text):
+            attend(**given, **SCALE, **way)
+    if name != "kv_cache":
+        assert np.array_equal(bits(_view(describe(given["kv_cache"], "kv_cache"))), before)
+
+
+def test_storages_that_were_shrunk_elsewhere():
+    """The output; a bound cache; a table that reshape() would copy; an empty tensor needs none."""
+    given = owned(batch())
+    out = torch.zeros(given["queries"].shape)
+    out.untyped_storage().resize_(4)
+    with pytest.raises(ValueError, match=r"\(output\): has a storage of 4 bytes"):
+        attend(**given, **SCALE, out=out)
+    backend = octavo.AttentionBackend(4, 24, 0.125, 2)
+    backend.bind_cache("a", given["kv_cache"])
+    tables = torch.cat([given["block_tables"].reshape(3, -1)] * 2, 1)[:, :6]
+    rows = [given[name].flatten(1) for name in ("queries", "keys", "values")]
+    metadata = {name: given[name] for name in ("kv_lens", "query_start_loc", "distribution")}
+    backend.forward("a", *rows, {**metadata, "block_tables": tables})
+    tables.untyped_storage().resize_(4)
+    with pytest.raises(ValueError, match=r"\(layer a\): .*\(block_tables\): has a storage of 4 bytes"):
+        backend.forward("a", *rows, {**metadata, "block_tables": tables})
+    given["kv_cache"].untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match=r"\(layer a\): .*\(kv_cache\): has a storage of 0 bytes"):
+        backend.forward("a", *rows, {**metadata, "block_tables": given["block_tables"]})
+    given = owned(batch(lengths=[(0, 0)], spare_rows=0))
+    given["queries"].untyped_storage().resize_(0)
+    assert attend(**given, **SCALE)[0].shape == (0, 4, 24)
+
+
 def test_the_rest_of_the_arguments():
     arrays = batch(filled=True)
     given = tensors(arrays)
