@@ -74,13 +74,14 @@ typedef enum octavo_attention_precision {
 /* How a page lies in memory. Both give the same bits. */
 typedef enum octavo_kv_layout {
     /* kv_cache is [P, page_size, ceil(2 Hkv / pk), pk, Dp]: within a slot row 2h is the key and row
-     * 2h + 1 the value of kv head h, lanes up to Dp are padding. pk = 4 / bytes of an element, Dp = D
-     * rounded up to a multiple of 128. The layout of the published kernel. */
+     * 2h + 1 the value of kv head h, lanes up to Dp are padding. pk = 4 / bytes of an element, Dp =
+     * D rounded up to a multiple of 128. The layout of the published kernel. */
     OCTAVO_KV_ROWS = 0,
-    /* kv_cache is [P, E], E = octavo_attention_page_elements, at a multiple of 4 bytes. A page is head
-     * after head, each rounded up to 64 bytes and of
-     *   keys    [ceil(page_size / 16)][ceil(D / pk)][16] words of 32 bits: word w of 16 positions in a
-     *           row, which holds lanes pk w .. pk w + pk - 1, the first in the lowest bits, 0 past D
+    /* kv_cache is [P, E], E = octavo_attention_page_elements, at a multiple of 4 bytes. A page is
+     * head after head, each rounded up to 64 bytes and of
+     *   keys    [ceil(page_size / 16)][ceil(D / pk)][16] words of 32 bits: word w of 16 positions
+     *           in a row, which holds lanes pk w .. pk w + pk - 1, the first in the lowest bits, 0
+     *           past D
      *   values  [page_size][Dv up to a multiple of 16] elements
      * or, with value_in_key, of one array
      *   keys    [page_size][D elements up to a multiple of 32 bytes (f32: 64)]
