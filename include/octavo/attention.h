@@ -129,7 +129,7 @@ typedef struct octavo_attention_args {
     octavo_array attention_sink;  /* [Hq], f32; absent by default */
     octavo_array output;          /* [T, Hq, Dv], the queries' dtype, or fp8 or int8 with
                                      use_output_scale; rows of no sequence become 0. May not overlap
-                                     another array */
+                                     another array, which is not checked */
     double softmax_scale;         /* default 1 (not 1 / sqrt(D)) */
     double k_scale;               /* with use_k_scale: the cache holds k / k_scale. Default 1 */
     double v_scale;               /* with use_v_scale: the cache holds v / v_scale. Default 1 */
@@ -151,7 +151,7 @@ typedef struct octavo_attention_args {
     octavo_attention_type type;           /* default OCTAVO_ATTENTION_DECODER */
     octavo_attention_precision precision; /* default OCTAVO_ATTENTION_STRICT */
     octavo_kv_layout layout;              /* default OCTAVO_KV_ROWS */
-    int64_t page_size;  /* with OCTAVO_KV_COLUMNS: slots of a page, 1..1024 or so; with
+    int64_t page_size;  /* with OCTAVO_KV_COLUMNS: slots of a page, at least 1; with
                            OCTAVO_KV_ROWS 0 (the shape tells) */
     bool value_in_key;  /* with OCTAVO_KV_COLUMNS: a value is the first value_dim lanes of its key
                            (latent attention, DeepSeek V2), stored once */
@@ -200,8 +200,10 @@ typedef struct octavo_attention_options {
     size_t size;       /* sizeof(octavo_attention_options), set by init */
     int32_t n_threads; /* default 0: one for each physical core that the process may use */
     bool pin;          /* bind threads to cores; default false */
-    const char *isa;   /* "scalar", "avx2", "avx512", "neon"; default NULL: the best there is.
-                          The environment variable OCTAVO_CPU narrows it */
+    const char *isa;   /* "scalar", "avx2", "avx512", "avx512_vnni", "avx512_vbmi", "avx512_bf16",
+                          "neon"; default NULL, or "best": what is fastest on this machine, which
+                          on Intel's is not avx512_bf16 (docs/performance.md). The environment
+                          variable OCTAVO_CPU narrows it */
 } octavo_attention_options;
 
 OCTAVO_API void octavo_attention_options_init(octavo_attention_options *options);
@@ -218,9 +220,14 @@ octavo_attention_context_create(octavo_attention_context **context,
  * call. */
 OCTAVO_API void octavo_attention_context_destroy(octavo_attention_context **context);
 
-/* Bytes that a call with arguments like these keeps in its context: they depend on T, S, Hq, Hkv,
- * D, Dv, the tuning and the number of threads only. Checks as octavo_attention_check. Any thread.
+/* The instruction set in use, as options.isa names it (lives forever), and the number of threads.
  */
+OCTAVO_API const char *octavo_attention_context_isa(const octavo_attention_context *context);
+OCTAVO_API int32_t octavo_attention_context_threads(const octavo_attention_context *context);
+
+/* Bytes that a call with arguments like these keeps in its context: they depend on T, S, Hq, Hkv,
+ * D, Dv, the tuning, the size of the level 2 cache and the number of threads (0: as in
+ * octavo_attention_options) only. Checks as octavo_attention_check. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_attention_scratch_bytes(
     const octavo_attention_args *args, int32_t n_threads, size_t *bytes, octavo_error *error);
 

@@ -118,8 +118,9 @@ typedef struct octavo_attention_metadata {
 /* No arrays. Any thread. */
 OCTAVO_API void octavo_attention_metadata_init(octavo_attention_metadata *metadata);
 
-/* Rows of one call. Each array is [T, heads * head_size] or [T, heads, head_size], f32, f16 or
- * bf16; rows may be strided. Fill in by octavo_attention_rows_init. */
+/* Rows of one call. Each array is [T, heads * head_size] or [T, heads, head_size], f32, f16 or bf16
+ * (keys and values also of the cache's type); rows may be strided. Fill in by
+ * octavo_attention_rows_init. */
 typedef struct octavo_attention_rows {
     size_t size;        /* sizeof(octavo_attention_rows), set by init */
     octavo_array query; /* num_heads */

@@ -20,7 +20,7 @@ class AttentionContext:
     threads : int, default 0
         Threads of one call, the caller's included; 0: one for each physical core that the process
         may use. Where many threads call at once, 1 serves them best.
-    isa : {"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "neon"}, optional
+    isa : {"scalar", "avx2", "avx512", "avx512_vnni", "avx512_vbmi", "avx512_bf16", "neon", "best"}, optional
         The instruction set; by default the best that the machine has (the environment variable
         ``OCTAVO_CPU`` narrows it).
     pin : bool, default False

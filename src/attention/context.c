@@ -17,6 +17,7 @@ struct octavo_attention_context {
     octavo_pool *pool;
     octavo_attention_kernels kernels;
     octavo_attention_plan plan;
+    const char *isa;
     int64_t l2_bytes;
     void *memory; /* plan, then workspace; aligned */
     size_t memory_bytes;
@@ -59,6 +60,7 @@ octavo_status octavo_attention_context_create(octavo_attention_context **context
     octavo_attention_context *made = octavo_alloc_zero(1, sizeof *made);
     if (made == NULL) return octavo_fail_memory(error, "attention context", sizeof *made);
     octavo_attention_kernels_init(&made->kernels, flags);
+    made->isa = octavo_cpu_name(flags);
     made->l2_bytes = (int64_t)octavo_cpu_l2_bytes();
     const int n_threads = options->n_threads != 0 ? options->n_threads : octavo_cpu_cores();
     status = octavo_pool_create(&made->pool, n_threads, options->pin, error);
@@ -178,6 +180,14 @@ static octavo_attention_op op_of(const octavo_attention_args *args) {
     };
 }
 
+const char *octavo_attention_context_isa(const octavo_attention_context *context) {
+    return context->isa;
+}
+
+int32_t octavo_attention_context_threads(const octavo_attention_context *context) {
+    return octavo_pool_threads(context->pool);
+}
+
 /* --- scratch --- */
 
 static octavo_status scratch_bytes(const octavo_attention_limits *limits, size_t *plan_bytes,
@@ -199,10 +209,11 @@ octavo_status octavo_attention_scratch_bytes(const octavo_attention_args *args, 
                                              size_t *bytes, octavo_error *error) {
     octavo_status status = octavo_attention_check(args, error);
     if (status != OCTAVO_OK) return status;
-    if (n_threads < 1)
+    if (n_threads < 0)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "ragged paged attention (n_threads): %d; it must be at least 1",
+                           "ragged paged attention (n_threads): %d; give 0 for all cores, or more",
                            (int)n_threads);
+    if (n_threads == 0) n_threads = octavo_cpu_cores();
     const octavo_attention_limits limits =
         limits_of(args, n_threads, (int64_t)octavo_cpu_l2_bytes());
     size_t plan_bytes = 0;

@@ -29,7 +29,7 @@ typedef struct attention_options {
 static const octavo_option OPTIONS[] = {
     {"--heads", OCTAVO_OPTION_INT, "N", "query heads (32)", FIELD(heads), 1, 1024},
     {"--kv-heads", OCTAVO_OPTION_INT, "N", "key and value heads (8)", FIELD(kv_heads), 1, 1024},
-    {"--head-dim", OCTAVO_OPTION_INT, "N", "width of a head (128)", FIELD(head_dim), 1, 576},
+    {"--head-dim", OCTAVO_OPTION_INT, "N", "width of a head (128)", FIELD(head_dim), 1, 512},
     {"--page-size", OCTAVO_OPTION_INT, "N", "slots in a page of the cache (16)", FIELD(page_size),
      1, 1024},
     {"--kv-dtype", OCTAVO_OPTION_CHOICE, "f32|f16|bf16|fp8_e4m3|fp8_e5m2|int8",

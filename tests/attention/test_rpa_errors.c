@@ -379,11 +379,33 @@ static void contexts_refuse_nonsense(void **state) {
     assert_int_equal(octavo_ragged_paged_attention(NULL, &w.args, &error), OCTAVO_ERROR_INVALID);
 }
 
+static void contexts_say_what_they_are(void **state) {
+    (void)state;
+    for (int i = 0; rpa_level(i) != NULL; i++) {
+        octavo_attention_context *context = rpa_context(rpa_level(i), 1 + i);
+        assert_string_equal(octavo_attention_context_isa(context), rpa_level(i));
+        assert_int_equal(octavo_attention_context_threads(context), 1 + i);
+        octavo_attention_context_destroy(&context);
+    }
+    octavo_attention_context *context = rpa_context(NULL, 0);
+    const int32_t all = octavo_attention_context_threads(context);
+    octavo_attention_context_destroy(&context);
+    static world w;
+    make(&w);
+    size_t with_all = 0, by_default = 1;
+    assert_int_equal(octavo_attention_scratch_bytes(&w.args, all, &with_all, NULL), OCTAVO_OK);
+    assert_int_equal(octavo_attention_scratch_bytes(&w.args, 0, &by_default, NULL), OCTAVO_OK);
+    assert_int_equal(by_default, with_all);
+    assert_int_equal(octavo_attention_scratch_bytes(&w.args, -1, &by_default, NULL),
+                     OCTAVO_ERROR_INVALID);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_right_is_accepted),
         cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(contexts_refuse_nonsense),
+        cmocka_unit_test(contexts_say_what_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
