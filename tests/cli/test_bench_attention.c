@@ -179,7 +179,7 @@ static void test_refusals(void **state) {
         {"--batch", "512x1:1048576", 1, "more memory than the machine's"},
         {"--kv-heads", "5", 2, "--kv-heads (5): 32 query heads"},
         {"--heads", "0", 2, "1 to 1024"},
-        {"--head-dim", "1000", 2, "1 to 576"},
+        {"--head-dim", "1000", 2, "1 to 512"},
         {"--head-dim", "576", 1, "576"}, /* in rows at most 512 */
         {"--page-size", "1025", 2, "1 to 1024"},
         {"--window", "-1", 2, "0 to 2147483647"},
