@@ -20,13 +20,28 @@ void octavo_vector_kernels_init(octavo_vector_kernels *kernels, octavo_cpu_flags
     (void)flags;
 }
 
-void octavo_rms_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
-                     const float *weight, const octavo_slices *slices, float eps) {
+typedef float sum_fn(const float *x, int64_t begin, int64_t end);
+
+static float mean_of(sum_fn *sum, const float *x, const octavo_slices *slices) {
     float parts[OCTAVO_MAX_SLICES];
     for (int s = 0; s < slices->n; s++)
-        parts[s] = kernels->sum_squares(x, slices->cut[s], slices->cut[s + 1]);
+        parts[s] = sum(x, slices->cut[s], slices->cut[s + 1]);
     octavo_tree_add(parts, slices->n, 1, 1);
-    int64_t n = slices->cut[slices->n];
-    float scale = 1.0f / sqrtf(parts[0] / (float)n + eps);
-    kernels->scale_mul(out, x, scale, weight, n);
+    return parts[0] / (float)slices->cut[slices->n];
+}
+
+void octavo_rms_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
+                     const float *weight, const octavo_slices *slices, float eps) {
+    float scale = 1.0f / sqrtf(mean_of(kernels->sum_squares, x, slices) + eps);
+    kernels->scale_mul(out, x, scale, weight, slices->cut[slices->n]);
+}
+
+void octavo_layer_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
+                       const float *weight, const float *bias, const octavo_slices *slices,
+                       float eps) {
+    const int64_t n = slices->cut[slices->n];
+    kernels->shift(out, x, mean_of(kernels->sum, x, slices), n);
+    float scale = 1.0f / sqrtf(mean_of(kernels->sum_squares, out, slices) + eps);
+    kernels->scale_mul(out, out, scale, weight, n);
+    if (bias) kernels->add(out, out, bias, n);
 }

@@ -20,21 +20,27 @@ typedef struct octavo_vector_kernels {
     /* Sum of x[i]^2 over [begin, end): OCTAVO_SUM_LANES lanes, then the tree. One slice of a norm.
      */
     float (*sum_squares)(const float *x, int64_t begin, int64_t end);
+    /* Sum of x[i] over [begin, end), in the same order. */
+    float (*sum)(const float *x, int64_t begin, int64_t end);
     /* out[i] = (x[i] * scale) * weight[i]; weight NULL = 1. out may be x. */
     void (*scale_mul)(float *out, const float *x, float scale, const float *weight, int64_t n);
     /* out[i] = a[i] + b[i]; out may be a or b. */
     void (*add)(float *out, const float *a, const float *b, int64_t n);
+    /* out[i] = x[i] - by; out may be x. */
+    void (*shift)(float *out, const float *x, float by, int64_t n);
     /* Rotates n_pairs pairs of one head: (x0, x1) -> (x0 c - x1 s, x1 c + x0 s). cs [n_pairs][2]
      * holds (c, s). half: pair i is x[i], x[i + n_pairs] (NeoX); pairwise: x[2i], x[2i + 1]
      * (GPT-J). In place. */
     void (*rope_half)(float *x, const float *cs, int64_t n_pairs);
     void (*rope_pairwise)(float *x, const float *cs, int64_t n_pairs);
-    /* out[i] = act(gate[i]) * up[i]; out may be gate or up.
+    /* out[i] = act(gate[i]) * up[i]; up NULL = 1. out may be gate or up.
      * silu: g / (1 + exp(-g)); gelu_tanh: 0.5 g (1 + tanh(z / 2)), z = 2 sqrt(2/pi) (g + 0.044715
-     * g^3). Relative error of act under 2^-20, for gelu_tanh under 2^-20 (1 + |z|) where g < 0, or
-     * absolute under 1e-30. A gate of +inf gives inf * up, of -inf NaN; NaN stays NaN. */
+     * g^3); gelu: 0.5 g (1 + erf(g / sqrt 2)), z = g^2 / 2. Relative error of act under 2^-20, for
+     * both gelus under 2^-20 (1 + |z|) where g < 0, or absolute under 1e-30. A gate of +inf gives
+     * inf * up, of -inf NaN (gelu: 0 * up); NaN stays NaN. */
     void (*gate_silu)(float *out, const float *gate, const float *up, int64_t n);
     void (*gate_gelu_tanh)(float *out, const float *gate, const float *up, int64_t n);
+    void (*gate_gelu)(float *out, const float *gate, const float *up, int64_t n);
     /* out[i] = exp(x[i]), relative error under 2^-21; results below 2^-126 are 0, exp(-inf) too;
      * beyond the largest float infinity. out may be x. */
     void (*exp)(float *out, const float *x, int64_t n);
@@ -57,5 +63,11 @@ void octavo_vector_kernels_neon(octavo_vector_kernels *kernels);
  * slices (kernels/order.h). weight NULL = 1. out may be x. */
 void octavo_rms_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
                      const float *weight, const octavo_slices *slices, float eps);
+
+/* Layer norm of one row: y = x - mean(x), out[i] = y[i] * (1 / sqrt(mean(y^2) + eps)) * weight[i] +
+ * bias[i]; both means' sums by slices. weight NULL = 1, bias NULL = 0. out may be x. */
+void octavo_layer_norm(const octavo_vector_kernels *kernels, float *out, const float *x,
+                       const float *weight, const float *bias, const octavo_slices *slices,
+                       float eps);
 
 #endif

@@ -11,12 +11,15 @@ static void quantise_q8(octavo_q8_block *out, const float *x, int64_t n) {
 
 static const octavo_vector_kernels entries = {
     .sum_squares = sum_squares,
+    .sum = sum,
     .scale_mul = scale_mul,
     .add = add,
+    .shift = shift,
     .rope_half = rope_half,
     .rope_pairwise = rope_pairwise,
     .gate_silu = gate_silu,
     .gate_gelu_tanh = gate_gelu_tanh,
+    .gate_gelu = gate_gelu,
     .exp = exp_row,
     .softmax = softmax,
     .soft_cap = soft_cap,

@@ -47,6 +47,19 @@ static float sum_squares(const float *x, int64_t begin, int64_t end) {
     return add_lanes(sums);
 }
 
+static float sum(const float *x, int64_t begin, int64_t end) {
+    vec sums[SUM_VECS], zero = vec_set(0.0f);
+    for (int v = 0; v < SUM_VECS; v++)
+        sums[v] = zero;
+    int64_t i = begin;
+    for (; i + OCTAVO_SUM_LANES <= end; i += OCTAVO_SUM_LANES)
+        for (int v = 0; v < SUM_VECS; v++)
+            sums[v] = vec_add(sums[v], vec_load(x + i + v * VEC_WIDTH));
+    for (int v = 0; v < SUM_VECS && i < end; v++, i += VEC_WIDTH)
+        sums[v] = vec_add(sums[v], vec_load_part(x + i, part_of(end - i), zero));
+    return add_lanes(sums);
+}
+
 static void scale_mul(float *out, const float *x, float scale, const float *weight, int64_t n) {
     vec s = vec_set(scale), one = vec_set(1.0f);
     int64_t i = 0;
@@ -72,6 +85,16 @@ static void add(float *out, const float *a, const float *b, int64_t n) {
     int part = part_of(n - i);
     vec_store_part(
         out + i, vec_add(vec_load_part(a + i, part, zero), vec_load_part(b + i, part, zero)), part);
+}
+
+static void shift(float *out, const float *x, float by, int64_t n) {
+    vec b = vec_set(by);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, vec_sub(vec_load(x + i), b));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec_store_part(out + i, vec_sub(vec_load_part(x + i, part, b), b), part);
 }
 
 static void rope_half(float *x, const float *cs, int64_t n_pairs) {
@@ -105,26 +128,41 @@ static inline vec gelu_tanh(vec g) {
     return vec_div(g, vec_add(vec_set(1.0f), e));
 }
 
-static void gate_silu(float *out, const float *gate, const float *up, int64_t n) {
-    vec zero = vec_set(0.0f);
+static inline vec gelu(vec g) {
+    static const float c[] = {OCTAVO_GELU_C8, OCTAVO_GELU_C7, OCTAVO_GELU_C6,
+                              OCTAVO_GELU_C5, OCTAVO_GELU_C4, OCTAVO_GELU_C3,
+                              OCTAVO_GELU_C2, OCTAVO_GELU_C1, OCTAVO_GELU_C0};
+    vec size = vec_abs(g), one = vec_set(1.0f), h = vec_set(c[0]);
+    vec u = vec_div(one, vec_fma(vec_set(OCTAVO_GELU_U), size, one));
+    for (size_t i = 1; i < OCTAVO_COUNT(c); i++)
+        h = vec_fma(h, u, vec_set(c[i]));
+    h = vec_mul(vec_mul(h, u), exp_vec(vec_mul(vec_set(-0.5f), vec_mul(g, g))));
+    return vec_sub(vec_max(g, vec_set(0.0f)), vec_mul(vec_min(size, vec_set(OCTAVO_GELU_END)), h));
+}
+
+/* out = act(gate) * up, one loop for all activations. */
+static OCTAVO_ALWAYS_INLINE void gate_by(vec (*act)(vec g), float *out, const float *gate,
+                                         const float *up, int64_t n) {
+    vec zero = vec_set(0.0f), one = vec_set(1.0f);
     int64_t i = 0;
     for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
-        vec_store(out + i, vec_mul(silu(vec_load(gate + i)), vec_load(up + i)));
+        vec_store(out + i, vec_mul(act(vec_load(gate + i)), up ? vec_load(up + i) : one));
     if (i == n) return;
     int part = part_of(n - i);
-    vec g = vec_load_part(gate + i, part, zero), u = vec_load_part(up + i, part, zero);
-    vec_store_part(out + i, vec_mul(silu(g), u), part);
+    vec u = up ? vec_load_part(up + i, part, zero) : one;
+    vec_store_part(out + i, vec_mul(act(vec_load_part(gate + i, part, zero)), u), part);
+}
+
+static void gate_silu(float *out, const float *gate, const float *up, int64_t n) {
+    gate_by(silu, out, gate, up, n);
 }
 
 static void gate_gelu_tanh(float *out, const float *gate, const float *up, int64_t n) {
-    vec zero = vec_set(0.0f);
-    int64_t i = 0;
-    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
-        vec_store(out + i, vec_mul(gelu_tanh(vec_load(gate + i)), vec_load(up + i)));
-    if (i == n) return;
-    int part = part_of(n - i);
-    vec g = vec_load_part(gate + i, part, zero), u = vec_load_part(up + i, part, zero);
-    vec_store_part(out + i, vec_mul(gelu_tanh(g), u), part);
+    gate_by(gelu_tanh, out, gate, up, n);
+}
+
+static void gate_gelu(float *out, const float *gate, const float *up, int64_t n) {
+    gate_by(gelu, out, gate, up, n);
 }
 
 static void exp_row(float *out, const float *x, int64_t n) {

@@ -86,6 +86,35 @@ static void check_sum_squares(tester *t, const void *arg) {
     (void)sink;
 }
 
+/* --- sum --- */
+
+static void sum_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
+    int64_t begin = n > 0 ? tester_between(t, 0, n) : 0;
+    float *x = filled(t, "x", n, fill);
+    tester_seal(t, x);
+    double want = 0.0, size = 0.0;
+    for (int64_t i = begin; i < n; i++) {
+        want += (double)x[i];
+        size += fabs((double)x[i]);
+    }
+    double bound = ((double)(n - begin) / OCTAVO_SUM_LANES + 6) * ULP * size;
+    float got = k->level->sum(x, begin, n);
+    float scalar = k->scalar->sum(x, begin, n);
+    tester_equal_f32(t, "sum", &got, &scalar, 1);
+    if (fill != TESTER_FILL_HUGE) tester_near_f32(t, "sum", &got, &want, &bound, 1);
+}
+
+static void check_sum(tester *t, const void *arg) {
+    const pair *k = arg;
+    for_shapes(t, k, sum_once);
+    float *x = filled(t, "x", BENCH, TESTER_FILL_NORMAL);
+    volatile float sink = 0.0f;
+    for (tester_bench(t, "n=4096", &(tester_work){.bytes = BENCH * FLOAT, .ops = BENCH});
+         tester_run(t);)
+        sink = k->level->sum(x, 0, BENCH);
+    (void)sink;
+}
+
 /* --- scale_mul --- */
 
 static void scale_mul_with(tester *t, const pair *k, const float *x, const float *weight, int64_t n,
@@ -157,6 +186,35 @@ static void check_add(tester *t, const void *arg) {
     for (tester_bench(t, "n=4096", &(tester_work){.bytes = 3 * BENCH * FLOAT, .ops = BENCH});
          tester_run(t);)
         k->level->add(out, a, b, BENCH);
+}
+
+/* --- shift --- */
+
+static void shift_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
+    float by = tester_uniform(t, -2.0f, 2.0f);
+    float *x = filled(t, "x", n, fill), *place = copied(t, "in place", x, n);
+    float *got = floats(t, "out", n), *scalar = floats(t, "scalar", n);
+    double *want = doubles(t, "want", n), *bound = doubles(t, "bound", n);
+    tester_seal(t, x);
+    k->level->shift(got, x, by, n);
+    k->scalar->shift(scalar, x, by, n);
+    k->level->shift(place, place, by, n);
+    for (int64_t i = 0; i < n; i++) {
+        want[i] = (double)x[i] - (double)by;
+        bound[i] = ULP * fabs(want[i]);
+    }
+    tester_equal_f32(t, "out", got, scalar, n);
+    tester_equal_f32(t, "in place", place, scalar, n);
+    tester_near_f32(t, "out", got, want, bound, n);
+}
+
+static void check_shift(tester *t, const void *arg) {
+    const pair *k = arg;
+    for_shapes(t, k, shift_once);
+    float *x = filled(t, "x", BENCH, TESTER_FILL_NORMAL), *out = floats(t, "out", BENCH);
+    for (tester_bench(t, "n=4096", &(tester_work){.bytes = 2 * BENCH * FLOAT, .ops = BENCH});
+         tester_run(t);)
+        k->level->shift(out, x, 0.7f, BENCH);
 }
 
 /* --- rope --- */
@@ -239,6 +297,11 @@ static double gelu_tanh(double g, double *error) {
     return g / (1.0 + exp(-z));
 }
 
+static double gelu(double g, double *error) {
+    *error = 0x1p-20 * (g < 0.0 && g > -40.0 ? 1.0 + 0.5 * g * g : 1.0);
+    return g < -40.0 ? 0.0 : g * 0.5 * erfc(-g * sqrt(0.5));
+}
+
 static void gate_with(tester *t, gate_fn *level, gate_fn *scalar_fn, act_fn *act, int64_t n,
                       tester_fill fill) {
     float *gate = filled(t, "gate", n, fill), *up = filled(t, "up", n, fill);
@@ -267,6 +330,12 @@ static void gate_with(tester *t, gate_fn *level, gate_fn *scalar_fn, act_fn *act
         level(&single, gate + i, up + i, 1);
         tester_equal_f32(t, "element by itself", &single, got + i, 1);
     }
+    float *alone = floats(t, "without up", n), *ones = floats(t, "ones", n);
+    for (int64_t i = 0; i < n; i++)
+        ones[i] = 1.0f;
+    level(got, gate, ones, n);
+    level(alone, gate, NULL, n);
+    tester_equal_f32(t, "without up", alone, got, n);
 }
 
 static void gate_silu_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
@@ -275,6 +344,10 @@ static void gate_silu_once(tester *t, const pair *k, int64_t n, tester_fill fill
 
 static void gate_gelu_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
     gate_with(t, k->level->gate_gelu_tanh, k->scalar->gate_gelu_tanh, gelu_tanh, n, fill);
+}
+
+static void gate_gelu_erf_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
+    gate_with(t, k->level->gate_gelu, k->scalar->gate_gelu, gelu, n, fill);
 }
 
 static void bench_gate(tester *t, gate_fn *gate_mul) {
@@ -295,6 +368,12 @@ static void check_gate_gelu_tanh(tester *t, const void *arg) {
     const pair *k = arg;
     for_shapes(t, k, gate_gelu_once);
     bench_gate(t, k->level->gate_gelu_tanh);
+}
+
+static void check_gate_gelu(tester *t, const void *arg) {
+    const pair *k = arg;
+    for_shapes(t, k, gate_gelu_erf_once);
+    bench_gate(t, k->level->gate_gelu);
 }
 
 /* --- exp --- */
@@ -548,6 +627,54 @@ static void check_rms_norm(tester *t, const void *arg) {
         octavo_rms_norm(k->level, out, x, weight, &slices, 1e-6f);
 }
 
+/* --- octavo_layer_norm --- */
+
+static void layer_norm_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
+    if (n == 0 || fill == TESTER_FILL_HUGE) return; /* the sum of squares overflows */
+    float eps = 1e-5f;
+    float *x = filled(t, "x", n, fill), *weight = filled(t, "weight", n, TESTER_FILL_NORMAL);
+    float *bias = filled(t, "bias", n, TESTER_FILL_NORMAL), *place = copied(t, "in place", x, n);
+    float *got = floats(t, "out", n), *scalar = floats(t, "scalar", n);
+    double *want = doubles(t, "want", n), *bound = doubles(t, "bound", n);
+    octavo_slices slices = octavo_slices_make(n, 1);
+    tester_seal(t, x);
+    tester_seal(t, weight);
+    tester_seal(t, bias);
+    octavo_layer_norm(k->level, got, x, weight, bias, &slices, eps);
+    octavo_layer_norm(k->scalar, scalar, x, weight, bias, &slices, eps);
+    octavo_layer_norm(k->level, place, place, weight, bias, &slices, eps);
+    tester_equal_f32(t, "out", got, scalar, n);
+    tester_equal_f32(t, "in place", place, got, n);
+    if (fill == TESTER_FILL_NONFINITE) return;
+    double mean = 0.0, size = 0.0, squares = 0.0, few = (double)n / OCTAVO_SUM_LANES / 2 + 12;
+    for (int64_t i = 0; i < n; i++) {
+        mean += (double)x[i] / (double)n;
+        size += fabs((double)x[i]) / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++)
+        squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    double scale = 1.0 / sqrt(squares / (double)n + (double)eps);
+    double shifted = few * ULP * size; /* error of each x - mean */
+    for (int64_t i = 0; i < n; i++) {
+        double y = (double)x[i] - mean, w = (double)weight[i];
+        want[i] = y * scale * w + (double)bias[i];
+        bound[i] = (few * ULP * fabs(y) + shifted) * scale * fabs(w) + 2 * ULP * fabs(want[i]) +
+                   shifted * scale * fabs(y * scale * w) + 3 * TINY;
+    }
+    tester_near_f32(t, "out", got, want, bound, n);
+}
+
+static void check_layer_norm(tester *t, const void *arg) {
+    const pair *k = arg;
+    for_shapes(t, k, layer_norm_once);
+    float *x = filled(t, "x", BENCH, TESTER_FILL_NORMAL), *out = floats(t, "out", BENCH);
+    float *weight = filled(t, "weight", BENCH, TESTER_FILL_NORMAL);
+    octavo_slices slices = octavo_slices_make(BENCH, 1);
+    for (tester_bench(t, "n=4096", &(tester_work){.bytes = 4 * BENCH * FLOAT, .ops = 8 * BENCH});
+         tester_run(t);)
+        octavo_layer_norm(k->level, out, x, weight, weight, &slices, 1e-5f);
+}
+
 void check_vector(tester *t);
 
 void check_vector(tester *t) {
@@ -561,17 +688,21 @@ void check_vector(tester *t) {
         void (*check)(tester *t, const void *arg);
     } entries[] = {
         {"sum_squares", (tester_function *)level.sum_squares, check_sum_squares},
+        {"sum", (tester_function *)level.sum, check_sum},
         {"scale_mul", (tester_function *)level.scale_mul, check_scale_mul},
         {"add", (tester_function *)level.add, check_add},
+        {"shift", (tester_function *)level.shift, check_shift},
         {"rope_half", (tester_function *)level.rope_half, check_rope_half},
         {"rope_pairwise", (tester_function *)level.rope_pairwise, check_rope_pairwise},
         {"gate_silu", (tester_function *)level.gate_silu, check_gate_silu},
         {"gate_gelu_tanh", (tester_function *)level.gate_gelu_tanh, check_gate_gelu_tanh},
+        {"gate_gelu", (tester_function *)level.gate_gelu, check_gate_gelu},
         {"exp", (tester_function *)level.exp, check_exp},
         {"softmax", (tester_function *)level.softmax, check_softmax},
         {"soft_cap", (tester_function *)level.soft_cap, check_soft_cap},
         {"quantise_q8", (tester_function *)level.quantise_q8, check_quantise_q8},
         {"rms_norm", (tester_function *)level.sum_squares, check_rms_norm},
+        {"layer_norm", (tester_function *)level.sum, check_layer_norm},
     };
     for (size_t i = 0; i < OCTAVO_COUNT(entries); i++)
         tester_check(t, entries[i].name, entries[i].function, entries[i].check, &k);

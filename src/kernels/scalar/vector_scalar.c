@@ -19,6 +19,13 @@ static float sum_squares(const float *x, int64_t begin, int64_t end) {
     return add_lanes(lanes);
 }
 
+static float sum(const float *x, int64_t begin, int64_t end) {
+    float lanes[OCTAVO_SUM_LANES] = {0};
+    for (int64_t i = begin; i < end; i++)
+        lanes[(i - begin) % OCTAVO_SUM_LANES] += x[i];
+    return add_lanes(lanes);
+}
+
 static void scale_mul(float *out, const float *x, float scale, const float *weight, int64_t n) {
     if (!weight) {
         for (int64_t i = 0; i < n; i++)
@@ -34,6 +41,11 @@ static void add(float *out, const float *a, const float *b, int64_t n) {
         out[i] = a[i] + b[i];
 }
 
+static void shift(float *out, const float *x, float by, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = x[i] - by;
+}
+
 static void rope_half(float *x, const float *cs, int64_t n_pairs) {
     for (int64_t i = 0; i < n_pairs; i++)
         octavo_rope_pair_scalar(&x[i], &x[i + n_pairs], &cs[2 * i]);
@@ -46,15 +58,31 @@ static void rope_pairwise(float *x, const float *cs, int64_t n_pairs) {
 
 static void gate_silu(float *out, const float *gate, const float *up, int64_t n) {
     for (int64_t i = 0; i < n; i++)
-        out[i] = gate[i] / (1.0f + octavo_exp_scalar(-gate[i])) * up[i];
+        out[i] = gate[i] / (1.0f + octavo_exp_scalar(-gate[i])) * (up ? up[i] : 1.0f);
 }
 
 static void gate_gelu_tanh(float *out, const float *gate, const float *up, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float g = gate[i];
         float z = g * (OCTAVO_GELU_Z3 * (g * g) + OCTAVO_GELU_Z1);
-        out[i] = g / (1.0f + octavo_exp_scalar(-z)) * up[i];
+        out[i] = g / (1.0f + octavo_exp_scalar(-z)) * (up ? up[i] : 1.0f);
     }
+}
+
+static float gelu(float g) {
+    static const float c[] = {OCTAVO_GELU_C8, OCTAVO_GELU_C7, OCTAVO_GELU_C6,
+                              OCTAVO_GELU_C5, OCTAVO_GELU_C4, OCTAVO_GELU_C3,
+                              OCTAVO_GELU_C2, OCTAVO_GELU_C1, OCTAVO_GELU_C0};
+    float size = fabsf(g), u = 1.0f / (1.0f + OCTAVO_GELU_U * size), h = c[0];
+    for (size_t i = 1; i < OCTAVO_COUNT(c); i++)
+        h = h * u + c[i];
+    h = h * u * octavo_exp_scalar(-0.5f * (g * g));
+    return (g > 0.0f ? g : 0.0f) - (size < OCTAVO_GELU_END ? size : OCTAVO_GELU_END) * h;
+}
+
+static void gate_gelu(float *out, const float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = gelu(gate[i]) * (up ? up[i] : 1.0f);
 }
 
 static void exp_row(float *out, const float *x, int64_t n) {

@@ -34,6 +34,21 @@
 #define OCTAVO_GELU_Z1 1.59576912f   /* 2 sqrt(2/pi) */
 #define OCTAVO_GELU_Z3 0.0713548163f /* 2 sqrt(2/pi) 0.044715 */
 
+/* gelu(g) = max(g, 0) - |g| h, h = erfc(|g| / sqrt 2) / 2 = exp(-g^2 / 2) u (C0 + C1 u + ... + C8
+ * u^8), u = 1 / (1 + GELU_U |g|); minimax, 2^-25.6 relative up to where exp ends. |g| is limited to
+ * GELU_END in the product, beyond which h is 0, so that infinity gives no NaN. */
+#define OCTAVO_GELU_U   0.212132034f /* 0.3 / sqrt 2 */
+#define OCTAVO_GELU_END 14.0f
+#define OCTAVO_GELU_C0  0.08459400235f
+#define OCTAVO_GELU_C1  0.08535761735f
+#define OCTAVO_GELU_C2  0.0741695586f
+#define OCTAVO_GELU_C3  0.10746313165f
+#define OCTAVO_GELU_C4  (-0.04732560712f)
+#define OCTAVO_GELU_C5  0.27386038045f
+#define OCTAVO_GELU_C6  (-0.2561393799f)
+#define OCTAVO_GELU_C7  0.24278177645f
+#define OCTAVO_GELU_C8  (-0.06476148965f)
+
 /* 1.5 * 2^23: adding and subtracting it rounds a float below 2^22 to the nearest even integer. */
 #define OCTAVO_ROUND_MAGIC 12582912.0f
 
