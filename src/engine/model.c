@@ -130,11 +130,12 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
     a->logits = octavo_alloc_zero(tokens, sizeof *a->logits);
     a->query_start_loc = octavo_alloc_zero(sequences + 1, sizeof *a->query_start_loc);
     a->kv_lens = octavo_alloc_zero(sequences, sizeof *a->kv_lens);
+    a->lengths = octavo_alloc_zero(sequences, sizeof *a->lengths);
     a->order = octavo_alloc_zero(sequences, sizeof *a->order);
     a->block_tables =
         octavo_alloc_zero(sequences * (size_t)model->table_entries, sizeof *a->block_tables);
     if (!a->ids || !a->positions || !a->logit_rows || !a->logits || !a->query_start_loc ||
-        !a->kv_lens || !a->order || !a->block_tables)
+        !a->kv_lens || !a->lengths || !a->order || !a->block_tables)
         return octavo_fail_memory(error, "arrays of a step",
                                   sequences * (uint64_t)model->table_entries * sizeof(int32_t));
     return OCTAVO_OK;
@@ -197,6 +198,7 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
     model->chunk = options->chunk;
     model->max_sequences = options->max_sequences;
     model->page_size = options->page_size;
+    model->short_length = octavo_config_short_length(&model->network.config);
     int group = logit_group(model->network.config.vocab, model->chunk);
     if ((status = octavo_network_build(&model->network, &model->program, model->chunk, group,
                                        options->precision == OCTAVO_PRECISION_EXACT, error)) ||
@@ -255,6 +257,7 @@ void octavo_model_close(octavo_model **handle) {
     octavo_free(a->logits);
     octavo_free(a->query_start_loc);
     octavo_free(a->kv_lens);
+    octavo_free(a->lengths);
     octavo_free(a->order);
     octavo_free(a->block_tables);
     octavo_page_pool_destroy(&model->pages);

@@ -19,6 +19,7 @@ typedef struct octavo_step_arrays {
     float **logits;           /* [chunk] */
     int32_t *query_start_loc; /* [max_sequences + 1] */
     int32_t *kv_lens;         /* [max_sequences] */
+    int32_t *lengths;         /* [max_sequences] */
     int32_t *block_tables;    /* [max_sequences, table_entries] */
     int32_t *order;           /* [max_sequences] inputs, decode rows first */
 } octavo_step_arrays;
@@ -38,6 +39,7 @@ struct octavo_model {
 
     int64_t context;
     int64_t table_entries; /* pages of a full context */
+    int64_t short_length;  /* ropes turn otherwise in sequences longer than this; 0: they do not */
     int chunk, max_sequences, page_size;
     int n_sequences;     /* alive */
     uint64_t step_count; /* of steps run: marks the sequences of the step at hand */
@@ -47,7 +49,10 @@ struct octavo_sequence {
     octavo_model *model;
     octavo_block_table table;
     uint64_t in_step; /* step_count of the last step it was in */
-    int32_t row[];    /* [table_entries] the table's memory */
+    int64_t target;   /* the length that it is being fed to in several steps; 0: none */
+    bool is_long;     /* its keys are those of a sequence longer than short_length */
+    int32_t *ids;     /* [context] with short_length, else NULL */
+    int32_t row[];    /* [table_entries] the table's memory, then ids */
 };
 
 #endif

@@ -11,10 +11,12 @@
 
 octavo_status octavo_sequence_create(octavo_model *model, octavo_sequence **out,
                                      octavo_error *error) {
-    size_t bytes = sizeof(octavo_sequence) + (size_t)model->table_entries * sizeof(int32_t);
+    const size_t ids = model->short_length ? (size_t)model->context : 0;
+    size_t bytes = sizeof(octavo_sequence) + ((size_t)model->table_entries + ids) * sizeof(int32_t);
     octavo_sequence *sequence = octavo_alloc_zero(1, bytes);
     if (!sequence) return octavo_fail_memory(error, "sequence", bytes);
     sequence->model = model;
+    if (ids) sequence->ids = sequence->row + model->table_entries;
     octavo_block_table_init(&sequence->table, sequence->row, (int32_t)model->table_entries,
                             model->page_size);
     model->n_sequences++;
@@ -144,6 +146,54 @@ static void add_logit_rows(octavo_model *model, octavo_step *step, const octavo_
     }
 }
 
+/* By which ropes choose their speeds: once a sequence is fed to a length, it counts from the first
+ * step on, so that chunks make no difference. */
+static int64_t length_of(const octavo_sequence *sequence) {
+    return sequence->target > sequence->table.n_tokens ? sequence->target
+                                                       : sequence->table.n_tokens;
+}
+
+/* Keys and values of the first n ids, anew for the length that the sequence has by now. */
+static void compute_again(octavo_model *model, const octavo_sequence *sequence, int64_t n) {
+    const octavo_step_arrays *a = &model->arrays;
+    for (int64_t done = 0; done < n; done += model->chunk) {
+        const int n_ids = n - done < model->chunk ? (int)(n - done) : model->chunk;
+        const octavo_step step = {
+            .n_tokens = n_ids,
+            .ids = sequence->ids + done,
+            .positions = a->positions,
+            .n_sequences = 1,
+            .query_start_loc = a->query_start_loc,
+            .kv_lens = a->kv_lens,
+            .lengths = a->lengths,
+            .block_tables = sequence->row,
+            .pages_per_sequence = model->table_entries,
+        };
+        for (int i = 0; i < n_ids; i++)
+            a->positions[i] = (int32_t)(done + i);
+        a->query_start_loc[0] = 0;
+        a->query_start_loc[1] = n_ids;
+        a->kv_lens[0] = (int32_t)(done + n_ids);
+        a->lengths[0] = (int32_t)length_of(sequence);
+        octavo_run_step(&model->run, &step);
+    }
+}
+
+/* Where ropes go by the length of a sequence, it may come to another side of the limit in this
+ * step; what it has in the cache is then of the other side. */
+static void follow_lengths(octavo_model *model, const octavo_step_input *inputs, int n_inputs) {
+    if (model->short_length == 0) return;
+    for (int i = 0; i < n_inputs; i++) {
+        octavo_sequence *sequence = inputs[i].sequence;
+        const int64_t before = sequence->table.n_tokens - inputs[i].n_ids;
+        const bool is_long = length_of(sequence) > model->short_length;
+        if (is_long != sequence->is_long) compute_again(model, sequence, before);
+        sequence->is_long = is_long;
+        memcpy(sequence->ids + before, inputs[i].ids,
+               (size_t)inputs[i].n_ids * sizeof *sequence->ids);
+    }
+}
+
 static octavo_step fill_step(octavo_model *model, const octavo_step_input *inputs, int n_inputs) {
     const octavo_step_arrays *a = &model->arrays;
     octavo_step step = {
@@ -152,6 +202,7 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
         .n_sequences = n_inputs,
         .query_start_loc = a->query_start_loc,
         .kv_lens = a->kv_lens,
+        .lengths = a->lengths,
         .block_tables = a->block_tables,
         .pages_per_sequence = model->table_entries,
         .logit_rows = a->logit_rows,
@@ -169,6 +220,7 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
                (size_t)table->n_pages * sizeof *a->block_tables);
         a->query_start_loc[s] = step.n_tokens;
         a->kv_lens[s] = (int32_t)table->n_tokens;
+        a->lengths[s] = (int32_t)length_of(input->sequence);
         add_logit_rows(model, &step, input, step.n_tokens);
         step.n_tokens += input->n_ids;
     }
@@ -180,22 +232,17 @@ octavo_status octavo_model_step(octavo_model *model, const octavo_step_input *in
                                 octavo_error *error) {
     octavo_status status = check_inputs(model, inputs, n_inputs, error);
     if (status || (status = grow_tables(model, inputs, n_inputs, error))) return status;
+    follow_lengths(model, inputs, n_inputs);
     octavo_step step = fill_step(model, inputs, n_inputs);
     octavo_run_step(&model->run, &step);
     return OCTAVO_OK;
 }
 
-octavo_status octavo_sequence_feed(octavo_sequence *sequence, const int32_t *ids, size_t n_ids,
-                                   octavo_logits want, float *logits, const volatile int *cancel,
-                                   octavo_error *error) {
+static octavo_status feed(octavo_sequence *sequence, const int32_t *ids, size_t n_ids,
+                          octavo_logits want, float *logits, const volatile int *cancel,
+                          octavo_error *error) {
     octavo_model *model = sequence->model;
     const int64_t before = sequence->table.n_tokens;
-    if (n_ids > (size_t)(model->context - before))
-        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                           "sequence (%lld tokens and %zu more): longer than the context of %lld; "
-                           "shorten the text or "
-                           "raise --context",
-                           (long long)before, n_ids, (long long)model->context);
     for (size_t done = 0; done < n_ids;) {
         size_t left = n_ids - done;
         int n = left < (size_t)model->chunk ? (int)left : model->chunk;
@@ -218,4 +265,21 @@ octavo_status octavo_sequence_feed(octavo_sequence *sequence, const int32_t *ids
         done += (size_t)n;
     }
     return OCTAVO_OK;
+}
+
+octavo_status octavo_sequence_feed(octavo_sequence *sequence, const int32_t *ids, size_t n_ids,
+                                   octavo_logits want, float *logits, const volatile int *cancel,
+                                   octavo_error *error) {
+    const octavo_model *model = sequence->model;
+    const int64_t before = sequence->table.n_tokens;
+    if (n_ids > (size_t)(model->context - before))
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "sequence (%lld tokens and %zu more): longer than the context of %lld; "
+                           "shorten the text or "
+                           "raise --context",
+                           (long long)before, n_ids, (long long)model->context);
+    sequence->target = before + (int64_t)n_ids;
+    octavo_status status = feed(sequence, ids, n_ids, want, logits, cancel, error);
+    sequence->target = 0;
+    return status;
 }

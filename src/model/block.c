@@ -5,15 +5,21 @@
 #include "model/block.h"
 
 static int optional_norm(octavo_builder *builder, const octavo_block_desc *desc, const char *name,
-                         int x, int scale) {
+                         int x, int scale, int bias) {
     if (scale == OCTAVO_NO_TENSOR) return x;
-    return octavo_build_norm(builder, name, x, scale, desc->norm_eps, desc->d_slices);
+    return octavo_build_norm(builder, name, x,
+                             &(octavo_norm_desc){desc->norm, scale, bias, desc->norm_eps},
+                             desc->d_slices);
 }
 
-static int optional_head_norm(octavo_builder *builder, const octavo_block_desc *desc, int x,
-                              int scale) {
+/* Of queries or keys. */
+static int optional_qk_norm(octavo_builder *builder, const octavo_block_desc *desc,
+                            const char *name, int x, int scale, octavo_slices slices) {
     if (scale == OCTAVO_NO_TENSOR) return x;
-    return octavo_build_head_norm(builder, x, scale, desc->norm_eps);
+    if (desc->qk_norm == OCTAVO_QK_NORM_HEAD)
+        return octavo_build_head_norm(builder, x, scale, desc->norm_eps);
+    const octavo_norm_desc norm = {OCTAVO_NORM_RMS, scale, OCTAVO_NO_TENSOR, desc->norm_eps};
+    return octavo_build_norm(builder, name, x, &norm, slices);
 }
 
 static int optional_rope(octavo_builder *builder, const octavo_block_desc *desc, int x) {
@@ -37,8 +43,10 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
                                 desc->attn_k_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
     int v = octavo_build_matmul(builder, "keyvalue_skh", operands[2], desc->attn_v,
                                 desc->attn_v_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
-    q = optional_rope(builder, desc, optional_head_norm(builder, desc, q, desc->q_norm));
-    k = optional_rope(builder, desc, optional_head_norm(builder, desc, k, desc->k_norm));
+    q = optional_qk_norm(builder, desc, "query_tnh", q, desc->q_norm, desc->nh_slices);
+    k = optional_qk_norm(builder, desc, "keyvalue_skh", k, desc->k_norm, desc->kh_slices);
+    q = optional_rope(builder, desc, q);
+    k = optional_rope(builder, desc, k);
     int attended = octavo_build_attention(builder, "attn_o_tnh",
                                           &(octavo_attention_desc){.query = q,
                                                                    .key = k,
@@ -55,28 +63,36 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
 
 static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc, int x) {
     const octavo_slices d = desc->d_slices;
-    const int weights[2] = {desc->ffw_gate, desc->ffw_up};
-    int operands[2], operand;
-    octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
-    int gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], desc->ffw_gate,
+    const bool has_gate = desc->ffw_gate != OCTAVO_NO_TENSOR;
+    const int weights[2] = {desc->ffw_up, desc->ffw_gate};
+    int operands[2], operand, gate = OCTAVO_NO_TENSOR;
+    octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, has_gate ? 2 : 1);
+    if (has_gate)
+        gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], desc->ffw_gate,
                                    desc->ffw_gate_bias, d, "f", desc->ffw, 1);
-    int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], desc->ffw_up,
+    int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], desc->ffw_up,
                                  desc->ffw_up_bias, d, "f", desc->ffw, 1);
-    int hidden = octavo_build_gate(builder, "ffw_hidden_tf", gate, up, desc->activation);
+    int hidden = octavo_build_gate(builder, "ffw_hidden_tf", has_gate ? gate : up,
+                                   has_gate ? up : OCTAVO_NO_TENSOR, desc->activation);
     octavo_build_operands(builder, "ffw_hidden_tf", hidden, &desc->ffw_down, &operand, 1);
     return octavo_build_matmul(builder, "activation_ffw_out_td", operand, desc->ffw_down,
                                desc->ffw_down_bias, desc->f_slices, "d", width(builder, x), 1);
 }
 
 int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {
-    int a = octavo_build_norm(builder, "activation_attention_td", x, desc->attn_norm,
-                              desc->norm_eps, desc->d_slices);
-    a = attention(builder, desc, a);
-    a = optional_norm(builder, desc, "activation_attention_out_td", a, desc->post_attn_norm);
-    x = octavo_build_add(builder, "activation_td", x, a);
-    int f = octavo_build_norm(builder, "activation_ffw_td", x, desc->ffw_norm, desc->norm_eps,
-                              desc->d_slices);
+    const float scale = desc->residual_scale;
+    int normed = optional_norm(builder, desc, "activation_attention_td", x, desc->attn_norm,
+                               desc->attn_norm_bias);
+    int a = attention(builder, desc, normed);
+    a = optional_norm(builder, desc, "activation_attention_out_td", a, desc->post_attn_norm,
+                      OCTAVO_NO_TENSOR);
+    int sum = octavo_build_add(builder, "activation_td", x, a, scale);
+    int from = sum;
+    if (desc->is_parallel) from = desc->ffw_norm == OCTAVO_NO_TENSOR ? normed : x;
+    int f = optional_norm(builder, desc, "activation_ffw_td", from, desc->ffw_norm,
+                          desc->ffw_norm_bias);
     f = feed_forward(builder, desc, f);
-    f = optional_norm(builder, desc, "activation_ffw_out_td", f, desc->post_ffw_norm);
-    return octavo_build_add(builder, "activation_td", x, f);
+    f = optional_norm(builder, desc, "activation_ffw_out_td", f, desc->post_ffw_norm,
+                      OCTAVO_NO_TENSOR);
+    return octavo_build_add(builder, "activation_td", sum, f, scale);
 }

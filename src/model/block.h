@@ -7,22 +7,29 @@
  *   x = x + postnorm(Wdown (act(Wgate f) * Wup f)),                       f = norm(x)
  *
  * with biases at the products, and everything optional left out where its tensor is
- * OCTAVO_NO_TENSOR.
+ * OCTAVO_NO_TENSOR: norms, rope, the gate (then act(Wup f)). In a parallel block f is norm of the
+ * block's own x, or a, where it has no norm for it. What is added to x may be scaled.
  */
 #ifndef OCTAVO_MODEL_BLOCK_H
 #define OCTAVO_MODEL_BLOCK_H
 
+#include "model/config.h"
 #include "program/build.h"
 
 typedef struct octavo_block_desc {
     int64_t n_heads, n_kv_heads, head_dim, ffw;
-    octavo_slices d_slices, nh_slices, f_slices; /* of the axes summed over */
+    octavo_slices d_slices, nh_slices, kh_slices, f_slices; /* of the axes summed over */
+    octavo_norm norm;                                       /* of norms over d */
     float norm_eps;
+    float residual_scale;
+    bool is_parallel;
 
     /* Tensors made with octavo_build_weight and octavo_build_vector. */
-    int attn_norm, post_attn_norm, ffw_norm, post_ffw_norm;
+    int attn_norm, attn_norm_bias, post_attn_norm;
+    int ffw_norm, ffw_norm_bias, post_ffw_norm;
     int attn_q, attn_k, attn_v, attn_o;
     int attn_q_bias, attn_k_bias, attn_v_bias, attn_o_bias;
+    octavo_qk_norm qk_norm;
     int q_norm, k_norm;
     int ffw_gate, ffw_up, ffw_down;
     int ffw_gate_bias, ffw_up_bias, ffw_down_bias;

@@ -24,18 +24,20 @@ octavo_status octavo_checkpoint_open_gguf(const char *path, octavo_checkpoint *c
  * head. The embedding, which every model has, tells which. */
 static void find_prefixes(octavo_checkpoint *checkpoint) {
     static const struct {
-        const char *body, *head;
+        const char *body, *head, *embed;
     } known[] = {
-        {"model.", ""},
-        {"language_model.model.", "language_model."},
-        {"model.language_model.", ""},
-        {"", ""},
+        {"model.", "", "embed_tokens.weight"},
+        {"language_model.model.", "language_model.", "embed_tokens.weight"},
+        {"model.language_model.", "", "embed_tokens.weight"},
+        {"", "", "embed_tokens.weight"},
+        {"gpt_neox.", "", "embed_in.weight"},
+        {"", "", "embed_in.weight"},
     };
     char name[64];
     checkpoint->body_prefix = known[0].body; /* what messages name when there is none at all */
     checkpoint->head_prefix = known[0].head;
     for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
-        snprintf(name, sizeof name, "%sembed_tokens.weight", known[i].body);
+        snprintf(name, sizeof name, "%s%s", known[i].body, known[i].embed);
         if (octavo_safetensors_tensor_find(checkpoint->safetensors, name) < 0) continue;
         checkpoint->body_prefix = known[i].body;
         checkpoint->head_prefix = known[i].head;

@@ -61,29 +61,56 @@ static octavo_status read_heads(const octavo_config_reader *reader, octavo_model
     return octavo_config_integer(reader, HEAD_DIM, head_dim, 1, 512, &config->head_dim);
 }
 
-static octavo_status read_rotated(const octavo_config_reader *reader, octavo_model_config *config) {
+/* Beside the other keys, or in newer files among those about rope. */
+static octavo_status read_share(const octavo_config_reader *reader, const octavo_family *family,
+                                float *share) {
+    const octavo_key key = {NULL, family->rotated ? family->rotated : "partial_rotary_factor"};
+    const double usual = family->defaults.rotated ? family->defaults.rotated : 1.0;
+    octavo_config_reader rope;
+    const octavo_config_reader *from = reader;
+    *share = 1.0f;
+    if (!octavo_config_is_hf(reader)) return OCTAVO_OK;
+    octavo_status status = octavo_config_section(reader, "rope_parameters", &rope);
+    if (status) return status;
+    if (!octavo_config_has(reader, key) && rope.object) {
+        from = &rope;
+        status = octavo_config_positive(&rope, (octavo_key){NULL, "partial_rotary_factor"}, usual,
+                                        share);
+    } else {
+        status = octavo_config_positive(reader, key, usual, share);
+    }
+    if (status) return status;
+    if (*share > 1.0f)
+        return octavo_config_fail(from, key, OCTAVO_ERROR_FORMAT,
+                                  "%g of a head cannot be rotated; the file is damaged",
+                                  (double)*share);
+    if (*share != 1.0f && !family->rotated)
+        return octavo_config_fail(from, key, OCTAVO_ERROR_UNSUPPORTED,
+                                  "%g: heads of this architecture are rotated whole",
+                                  (double)*share);
+    return OCTAVO_OK;
+}
+
+static octavo_status read_rotated(const octavo_config_reader *reader, octavo_model_config *config,
+                                  const octavo_family *family) {
     const octavo_key value_key = {"attention.value_length", NULL};
     const octavo_key rope_key = {"rope.dimension_count", NULL};
-    const octavo_key partial_key = {NULL, "partial_rotary_factor"};
     int64_t value_dim;
-    float partial;
+    float share;
     octavo_status status;
     if ((status = octavo_config_integer(reader, value_key, config->head_dim, 1, 512, &value_dim)) ||
-        (status = octavo_config_integer(reader, rope_key, config->head_dim, 2, config->head_dim,
-                                        &config->rope_dim)) ||
-        (status = octavo_config_positive(reader, partial_key, 1.0, &partial)))
+        (status = read_share(reader, family, &share)) ||
+        (status = octavo_config_integer(
+             reader, rope_key, (int64_t)((float)config->head_dim * share),
+             octavo_config_is_hf(reader) ? 0 : 2, config->head_dim, &config->rope_dim)))
         return status;
     if (value_dim != config->head_dim)
         return octavo_config_fail(reader, value_key, OCTAVO_ERROR_UNSUPPORTED,
                                   "keys and values of different widths are not in this version");
-    if (partial != 1.0f)
-        return octavo_config_fail(reader, partial_key, OCTAVO_ERROR_UNSUPPORTED,
-                                  "%g: heads of this architecture are rotated whole",
-                                  (double)partial);
-    if (config->rope_dim % 2 != 0)
-        return octavo_config_fail(reader, octavo_config_is_hf(reader) ? HEAD_DIM : rope_key,
-                                  OCTAVO_ERROR_UNSUPPORTED,
-                                  "an odd number of rotated dimensions cannot be paired");
+    if (config->rope_dim % 2 != 0 || config->rope_dim == 0)
+        return octavo_config_fail(
+            reader, octavo_config_is_hf(reader) ? HEAD_DIM : rope_key, OCTAVO_ERROR_UNSUPPORTED,
+            "%lld rotated dimensions cannot be paired", (long long)config->rope_dim);
     return OCTAVO_OK;
 }
 
@@ -136,14 +163,41 @@ static octavo_status refuse_quantised(const octavo_config_reader *reader) {
                               (int)(method.size < 32 ? method.size : 32), method.data);
 }
 
+static octavo_status read_norm_eps(const octavo_config_reader *reader, octavo_model_config *config,
+                                   const octavo_family *family) {
+    const octavo_key rms = {"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
+    const bool is_rms = !family->norm_eps.hf;
+    const octavo_key key = is_rms ? rms : family->norm_eps;
+    const double usual = family->defaults.norm_eps != 0.0 ? family->defaults.norm_eps : 1e-6;
+    octavo_status status = octavo_config_positive(
+        reader, key, octavo_config_is_hf(reader) ? usual : (double)NAN, &config->norm_eps);
+    if (status) return status;
+    config->norm = is_rms ? OCTAVO_NORM_RMS : OCTAVO_NORM_LAYER;
+    if (config->norm_eps < 1.0f) return OCTAVO_OK;
+    return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                              "not in 0 to 1; the file is damaged");
+}
+
+/* What a family leaves alone is as in Llama. GGUF files have the biases that a model has, and no
+ * word about them. */
+static void set_usual(const octavo_config_reader *reader, octavo_model_config *config) {
+    if (!octavo_config_is_hf(reader))
+        config->qkv_bias = config->attn_o_bias = config->ffw_bias = OCTAVO_BIAS_OPTIONAL;
+    config->embed_scale = config->residual_scale = config->logit_scale = 1.0f;
+    config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
+    config->pairing = OCTAVO_ROPE_HALF;
+    config->has_attn_norm = config->has_ffw_norm = config->has_gate = true;
+}
+
 static octavo_status read_common(const octavo_config_reader *reader, octavo_model_config *config,
-                                 const octavo_family_defaults *defaults) {
+                                 const octavo_family *family) {
+    static const octavo_family_defaults none;
+    const octavo_family_defaults *defaults =
+        octavo_config_is_hf(reader) ? &family->defaults : &none;
     const octavo_key layers = {"block_count", "num_hidden_layers"};
     const octavo_key width = {"embedding_length", "hidden_size"};
     const octavo_key ffw = {"feed_forward_length", "intermediate_size"};
     const octavo_key context = {"context_length", "max_position_embeddings"};
-    const octavo_key eps = {"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
-    const double eps_fallback = octavo_config_is_hf(reader) ? 1e-6 : (double)NAN;
     octavo_status status;
     int64_t n_layers = 0;
     if ((status = octavo_config_integer(reader, layers, OCTAVO_REQUIRED, 1, 4096, &n_layers)) ||
@@ -151,23 +205,14 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
         (status = octavo_config_integer(reader, ffw, OCTAVO_REQUIRED, 1, 1 << 22, &config->ffw)) ||
         (status = octavo_config_integer(reader, context, needed_unless(defaults->context), 1,
                                         1 << 28, &config->context)) ||
-        (status = octavo_config_positive(reader, eps, eps_fallback, &config->norm_eps)) ||
-        (status = refuse_quantised(reader)) || (status = refuse_experts(reader)) ||
-        (status = read_heads(reader, config, defaults)) ||
-        (status = read_rotated(reader, config)) ||
+        (status = read_norm_eps(reader, config, family)) || (status = refuse_quantised(reader)) ||
+        (status = refuse_experts(reader)) || (status = read_heads(reader, config, defaults)) ||
+        (status = read_rotated(reader, config, family)) ||
         (status = read_vocab(reader, config, defaults)) ||
         (status = read_tied(reader, config, defaults)))
         return status;
-    if (config->norm_eps >= 1.0f)
-        return octavo_config_fail(reader, eps, OCTAVO_ERROR_FORMAT,
-                                  "not in 0 to 1; the file is damaged");
     config->n_layers = (int)n_layers;
-    config->embed_scale = 1.0f;
-    config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
-    /* GGUF files have the biases that a model has, and no word about them. */
-    if (!octavo_config_is_hf(reader))
-        config->qkv_bias = config->attn_o_bias = config->ffw_bias = OCTAVO_BIAS_OPTIONAL;
-    config->pairing = OCTAVO_ROPE_HALF;
+    set_usual(reader, config);
     return OCTAVO_OK;
 }
 
@@ -178,15 +223,13 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
     if (status) return status;
     const octavo_config_reader reader = {
         .checkpoint = checkpoint,
-        .architecture = family->architecture,
+        .architecture = checkpoint->gguf ? family->gguf : family->architecture,
         .object = checkpoint->gguf ? NULL : octavo_family_text_config(checkpoint),
         .section = "",
         .error = error,
     };
-    static const octavo_family_defaults none;
-    const octavo_family_defaults *defaults = checkpoint->gguf ? &none : &family->defaults;
     octavo_model_config loaded = {.architecture = family->architecture, .names = family->names};
-    if ((status = read_common(&reader, &loaded, defaults))) goto cleanup;
+    if ((status = read_common(&reader, &loaded, family))) goto cleanup;
     loaded.layers = octavo_alloc_zero((size_t)loaded.n_layers, sizeof *loaded.layers);
     if (!loaded.layers) {
         status =
@@ -194,7 +237,7 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
         goto cleanup;
     }
     if ((status = family->configure(&reader, &loaded))) goto cleanup;
-    if ((status = octavo_rope_fill(checkpoint, &loaded, error))) goto cleanup;
+    if ((status = octavo_rope_fill(&loaded, error))) goto cleanup;
     *config = loaded;
     return OCTAVO_OK;
 cleanup:
@@ -202,9 +245,15 @@ cleanup:
     return status;
 }
 
+int64_t octavo_config_short_length(const octavo_model_config *config) {
+    for (int i = 0; i < config->n_ropes; i++)
+        if (config->ropes[i].long_divisors) return (int64_t)config->ropes[i].original_context;
+    return 0;
+}
+
 void octavo_config_deinit(octavo_model_config *config) {
     for (int i = 0; i < OCTAVO_MAX_ROPES; i++)
-        octavo_free(config->ropes[i].frequencies);
+        octavo_rope_deinit(&config->ropes[i]);
     octavo_free(config->layers);
     *config = (octavo_model_config){0};
 }

@@ -11,13 +11,14 @@
 #include "model/weight_name.h"
 #include "program/program.h"
 
-enum { OCTAVO_MAX_ROPES = 2 };
+enum { OCTAVO_MAX_ROPES = 2, OCTAVO_NO_ROPE = -1 };
 
 typedef enum octavo_rope_scaling {
     OCTAVO_ROPE_SCALING_NONE,
     OCTAVO_ROPE_SCALING_LINEAR, /* positions are divided by factor */
     OCTAVO_ROPE_SCALING_LLAMA3, /* by factor where waves are long, not at all where they are short
                                  */
+    OCTAVO_ROPE_SCALING_YARN,   /* likewise, by the number of turns within the original context */
 } octavo_rope_scaling;
 
 /* One table of rotation speeds. */
@@ -25,13 +26,19 @@ typedef struct octavo_rope_config {
     float base;
     octavo_rope_scaling scaling;
     float factor;
-    float low_factor, high_factor, original_context; /* of LLAMA3: waves in the original context */
-    bool use_factors;   /* divide by the GGUF file's rope_freqs.weight where there is one */
-    float *frequencies; /* [rope_dim / 2] radians per position, f32 */
+    float low_factor, high_factor; /* LLAMA3, YARN: turns within the original context */
+    float original_context;
+    bool has_whole_bounds; /* YARN: the bounds between which it mixes are whole pairs */
+    float scale;           /* of cos and sin */
+    /* [rope_dim / 2] by which frequencies are divided, in sequences of up to original_context
+     * positions and in longer ones; NULL: 1, and the same in both. */
+    float *divisors, *long_divisors;
+    float *frequencies, *long_frequencies; /* [rope_dim / 2] radians per position, f32; the latter
+                                              NULL without long_divisors */
 } octavo_rope_config;
 
 typedef struct octavo_layer_config {
-    int rope;       /* index into ropes */
+    int rope;       /* index into ropes, or OCTAVO_NO_ROPE */
     int64_t window; /* of the attention; 0 none */
 } octavo_layer_config;
 
@@ -41,21 +48,44 @@ typedef enum octavo_bias {
     OCTAVO_BIAS_NEEDED,
 } octavo_bias;
 
+/* How the products of one kind lie in the checkpoint; they are taken apart when they are loaded. */
+typedef enum octavo_fusion {
+    OCTAVO_FUSION_NONE,  /* a tensor each */
+    OCTAVO_FUSION_ROWS,  /* in one tensor: all rows of the first, then of the next */
+    OCTAVO_FUSION_HEADS, /* in one tensor: q, k and v of the first head, then of the next */
+} octavo_fusion;
+
+typedef enum octavo_qk_norm {
+    OCTAVO_QK_NORM_NONE,
+    OCTAVO_QK_NORM_HEAD,  /* each head by itself, by the same scales */
+    OCTAVO_QK_NORM_WHOLE, /* all heads together */
+} octavo_qk_norm;
+
 typedef struct octavo_model_config {
     const char *architecture;        /* of the family's table; lives forever */
     const octavo_weight_name *names; /* the family's own; lives forever, may be NULL */
     int n_layers;
     int64_t d, n_heads, n_kv_heads, head_dim, rope_dim, ffw, vocab, context;
+    octavo_norm norm;
     float norm_eps;
     float norm_offset; /* added to the scales of norms as they are in the file */
     float embed_scale;
+    float residual_scale; /* of what attention and feed-forward add */
+    float logit_scale;
+    float logit_soft_cap; /* 0 none */
     float attention_scale;
+    float attention_soft_cap; /* 0 none */
     octavo_activation activation;
     octavo_rope_pairing pairing;
-    octavo_bias qkv_bias, attn_o_bias, ffw_bias;
-    bool has_qk_norm;
-    bool has_post_norms;
-    bool is_tied; /* the embedding is the output too */
+    octavo_bias qkv_bias, attn_o_bias, ffw_bias, norm_bias;
+    octavo_qk_norm qk_norm;
+    octavo_fusion qkv_fusion, gate_fusion;
+    bool has_attn_norm, has_ffw_norm; /* before them */
+    bool has_post_norms;              /* behind them */
+    bool is_parallel;                 /* attention and feed-forward read the same x; without a norm
+                                         of its own the latter takes the former's */
+    bool has_gate;                    /* of the feed-forward; else act(up) */
+    bool is_tied;                     /* the embedding is the output too */
 
     int n_ropes;
     octavo_rope_config ropes[OCTAVO_MAX_ROPES];
@@ -67,6 +97,9 @@ typedef struct octavo_model_config {
 OCTAVO_MUST_CHECK octavo_status octavo_config_load(octavo_model_config *config,
                                                    const octavo_checkpoint *checkpoint,
                                                    octavo_error *error);
+/* The longest sequence in which ropes turn by their short divisors, where they have others for
+ * longer ones; else 0. */
+int64_t octavo_config_short_length(const octavo_model_config *config);
 void octavo_config_deinit(octavo_model_config *config);
 
 #endif

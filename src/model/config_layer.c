@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which layers slide, and what the gate computes.
+ * Which layers slide and which rotate, which products have biases, and what the gate computes.
  */
 #include "model/family.h"
 
@@ -66,6 +66,51 @@ octavo_status octavo_family_windows(const octavo_config_reader *reader, octavo_m
     return OCTAVO_OK;
 }
 
+/* 0 or 1 for each layer, where there is such a list. */
+static octavo_status read_no_rope(const octavo_config_reader *reader, octavo_key key,
+                                  octavo_model_config *config) {
+    const json_t *list = json_object_get(reader->object, key.hf);
+    if (!json_is_array(list) || json_array_size(list) != (size_t)config->n_layers)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "not one entry for each of the %d layers; the file is damaged",
+                                  config->n_layers);
+    for (int i = 0; i < config->n_layers; i++) {
+        const json_t *item = json_array_get(list, (size_t)i);
+        const json_int_t rotates = json_integer_value(item);
+        if (!json_is_integer(item) || rotates < 0 || rotates > 1)
+            return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                      "entry %d is not 0 or 1; the file is damaged", i);
+        if (!rotates) config->layers[i].rope = OCTAVO_NO_ROPE;
+    }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_no_rope(const octavo_config_reader *reader,
+                                    octavo_model_config *config) {
+    const octavo_key list = {NULL, "no_rope_layers"}, interval = {NULL, "no_rope_layer_interval"};
+    int64_t period;
+    if (octavo_config_has(reader, list)) return read_no_rope(reader, list, config);
+    octavo_status status = octavo_config_integer(reader, interval, 4, 1, 1 << 20, &period);
+    if (status) return status;
+    for (int i = 0; i < config->n_layers; i++)
+        if ((i + 1) % period == 0) config->layers[i].rope = OCTAVO_NO_ROPE;
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_biases(const octavo_config_reader *reader,
+                                   octavo_model_config *config) {
+    bool attention, ffw;
+    octavo_status status;
+    if (!octavo_config_is_hf(reader)) return OCTAVO_OK;
+    if ((status =
+             octavo_config_flag(reader, (octavo_key){NULL, "attention_bias"}, false, &attention)) ||
+        (status = octavo_config_flag(reader, (octavo_key){NULL, "mlp_bias"}, false, &ffw)))
+        return status;
+    config->qkv_bias = config->attn_o_bias = attention ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
+    config->ffw_bias = ffw ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
+    return OCTAVO_OK;
+}
+
 octavo_status octavo_family_activation(const octavo_config_reader *reader, const char *key,
                                        const char *fallback, octavo_activation *activation) {
     static const struct {
@@ -77,6 +122,7 @@ octavo_status octavo_family_activation(const octavo_config_reader *reader, const
         {"gelu_pytorch_tanh", OCTAVO_ACTIVATION_GELU_TANH},
         {"gelu_new", OCTAVO_ACTIVATION_GELU_TANH},
         {"gelu_fast", OCTAVO_ACTIVATION_GELU_TANH},
+        {"gelu", OCTAVO_ACTIVATION_GELU},
     };
     const octavo_key name = {NULL, key};
     octavo_gguf_string text;
@@ -88,7 +134,7 @@ octavo_status octavo_family_activation(const octavo_config_reader *reader, const
         return OCTAVO_OK;
     }
     return octavo_config_fail(reader, name, OCTAVO_ERROR_UNSUPPORTED,
-                              "activation \"%.*s\" is not in this version; silu and "
+                              "activation \"%.*s\" is not in this version; silu, gelu and "
                               "gelu_pytorch_tanh are",
                               (int)(text.size < 32 ? text.size : 32), text.data);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotary embeddings: reading what kind they are, and turning that into frequencies. config.json has
- * it in two styles: "rope_theta" beside a "rope_scaling" object, or all in "rope_parameters", there
- * once for the model or once for each kind of layer.
+ * Rotary embeddings: reading what kind they are. config.json has it in two styles: "rope_theta"
+ * beside a "rope_scaling" object, or all in "rope_parameters", there once for the model or once for
+ * each kind of layer.
  */
 #include "model/config_rope.h"
 
@@ -13,16 +13,22 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- reading ---- */
+/* What is read, and from where. */
+typedef struct source {
+    const octavo_config_reader *reader; /* of config.json: the object about scaling */
+    const octavo_config_reader *top;    /* the whole description */
+    const octavo_model_config *config;
+} source;
 
-static octavo_status read_linear(const octavo_config_reader *reader, octavo_rope_config *rope) {
+static octavo_status read_linear(const source *from, octavo_rope_config *rope) {
     const octavo_key factor = {"rope.scaling.factor", "factor"};
     rope->scaling = OCTAVO_ROPE_SCALING_LINEAR;
-    return octavo_config_positive(reader, factor, octavo_config_is_hf(reader) ? (double)NAN : 1.0,
-                                  &rope->factor);
+    return octavo_config_positive(
+        from->reader, factor, octavo_config_is_hf(from->reader) ? (double)NAN : 1.0, &rope->factor);
 }
 
-static octavo_status read_llama3(const octavo_config_reader *reader, octavo_rope_config *rope) {
+static octavo_status read_llama3(const source *from, octavo_rope_config *rope) {
+    const octavo_config_reader *reader = from->reader;
     const octavo_key factor = {NULL, "factor"}, low = {NULL, "low_freq_factor"};
     const octavo_key high = {NULL, "high_freq_factor"};
     const octavo_key original = {NULL, "original_max_position_embeddings"};
@@ -39,8 +45,137 @@ static octavo_status read_llama3(const octavo_config_reader *reader, octavo_rope
                               (double)rope->high_factor, (double)rope->low_factor);
 }
 
-static octavo_status read_none(const octavo_config_reader *reader, octavo_rope_config *rope) {
-    (void)reader;
+/* The context before scaling, in the object about scaling or beside the model's own, and the factor
+ * between the two where it is not written down. */
+static octavo_status read_original(const source *from, octavo_rope_config *rope) {
+    const octavo_key key = {"rope.scaling.original_context_length",
+                            "original_max_position_embeddings"};
+    const octavo_key factor = {"rope.scaling.factor", "factor"};
+    const octavo_config_reader *reader =
+        octavo_config_has(from->reader, key) ? from->reader : from->top;
+    octavo_status status =
+        octavo_config_positive(reader, key, (double)from->config->context, &rope->original_context);
+    if (status) return status;
+    return octavo_config_positive(from->reader, factor,
+                                  (double)from->config->context / (double)rope->original_context,
+                                  &rope->factor);
+}
+
+static double yarn_scale(double factor, double by) {
+    return factor <= 1.0 ? 1.0 : 0.1 * by * log(factor) + 1.0;
+}
+
+/* Of cos and sin, from what the files say of it. In GGUF files a factor comes on top. */
+static octavo_status read_yarn_scale(const source *from, octavo_rope_config *rope) {
+    const octavo_config_reader *reader = from->reader;
+    const octavo_key attention = {"rope.scaling.attn_factor", "attention_factor"};
+    const octavo_key mscale = {NULL, "mscale"}, all = {NULL, "mscale_all_dim"};
+    const double factor = (double)rope->factor;
+    double usual = yarn_scale(factor, 1.0);
+    float by, by_all;
+    octavo_status status;
+    if (octavo_config_has(reader, mscale) && octavo_config_has(reader, all)) {
+        if ((status = octavo_config_positive(reader, mscale, 1.0, &by)) ||
+            (status = octavo_config_positive(reader, all, 1.0, &by_all)))
+            return status;
+        usual = yarn_scale(factor, (double)by) / yarn_scale(factor, (double)by_all);
+    }
+    if (octavo_config_is_hf(reader))
+        return octavo_config_positive(reader, attention, usual, &rope->scale);
+    status = octavo_config_positive(reader, attention, 1.0, &by);
+    if (status == OCTAVO_OK) rope->scale = (float)(usual * (double)by);
+    return status;
+}
+
+static octavo_status read_yarn(const source *from, octavo_rope_config *rope) {
+    const octavo_config_reader *reader = from->reader;
+    const octavo_key fast = {"rope.scaling.yarn_beta_fast", "beta_fast"};
+    const octavo_key slow = {"rope.scaling.yarn_beta_slow", "beta_slow"};
+    octavo_status status;
+    rope->scaling = OCTAVO_ROPE_SCALING_YARN;
+    if ((status = read_original(from, rope)) || (status = read_yarn_scale(from, rope)) ||
+        (status = octavo_config_positive(reader, fast, 32.0, &rope->high_factor)) ||
+        (status = octavo_config_positive(reader, slow, 1.0, &rope->low_factor)) ||
+        (status = octavo_config_flag(reader, (octavo_key){NULL, "truncate"}, true,
+                                     &rope->has_whole_bounds)))
+        return status;
+    if (!(rope->high_factor > rope->low_factor))
+        return octavo_config_fail(reader, fast, OCTAVO_ERROR_FORMAT,
+                                  "%g is not above the other bound, %g; the file is damaged",
+                                  (double)rope->high_factor, (double)rope->low_factor);
+    if (rope->base > 1.0f) return OCTAVO_OK;
+    return octavo_config_fail(reader, fast, OCTAVO_ERROR_FORMAT,
+                              "with a rope base of %g, at which no pair turns slower than another; "
+                              "the file is damaged",
+                              (double)rope->base);
+}
+
+/* One positive number for each pair. */
+static octavo_status read_list(const source *from, const char *name, float **list) {
+    const size_t pairs = (size_t)(from->config->rope_dim / 2);
+    const octavo_key key = {NULL, name};
+    const json_t *json = json_object_get(from->reader->object, name);
+    if (!json_is_array(json) || json_array_size(json) != pairs)
+        return octavo_config_fail(from->reader, key, OCTAVO_ERROR_FORMAT,
+                                  "not a list of %zu numbers, one for each pair that is rotated",
+                                  pairs);
+    float *values = octavo_alloc_zero(pairs, sizeof *values);
+    if (!values) return octavo_fail_memory(from->reader->error, name, pairs * sizeof *values);
+    *list = values;
+    for (size_t i = 0; i < pairs; i++) {
+        values[i] = (float)json_number_value(json_array_get(json, i));
+        if (!(values[i] > 0.0f) || !isfinite(values[i]))
+            return octavo_config_fail(from->reader, key, OCTAVO_ERROR_FORMAT,
+                                      "entry %zu is no positive number; the file is damaged", i);
+    }
+    return OCTAVO_OK;
+}
+
+/* A tensor of one divisor for each pair; *list stays NULL where the file has none. */
+static octavo_status read_tensor(const source *from, const char *name, float **list) {
+    const size_t pairs = (size_t)(from->config->rope_dim / 2);
+    const octavo_checkpoint *checkpoint = from->reader->checkpoint;
+    octavo_error *error = from->reader->error;
+    octavo_checkpoint_tensor tensor;
+    if (octavo_checkpoint_find(checkpoint, name) < 0) return OCTAVO_OK;
+    octavo_status status = octavo_checkpoint_get(checkpoint, name, &tensor, error);
+    if (status) return status;
+    if (tensor.type != OCTAVO_GGML_F32 || tensor.bytes != pairs * sizeof(float))
+        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                           "tensor \"%s\" (%s): not %zu f32 values; the file is damaged",
+                           tensor.name, tensor.path, pairs);
+    *list = octavo_alloc_zero(pairs, sizeof(float));
+    if (!*list) return octavo_fail_memory(error, name, tensor.bytes);
+    memcpy(*list, tensor.data, tensor.bytes);
+    return OCTAVO_OK;
+}
+
+/* GGUF files give no formula but the number that comes out. */
+static octavo_status read_longrope(const source *from, octavo_rope_config *rope) {
+    const octavo_key attention = {"rope.scaling.attn_factor", "attention_factor"};
+    const bool is_hf = octavo_config_is_hf(from->reader);
+    octavo_status status;
+    if ((status = read_original(from, rope)) ||
+        (status = is_hf ? read_list(from, "short_factor", &rope->divisors)
+                        : read_tensor(from, "rope_factors_short.weight", &rope->divisors)) ||
+        (status = is_hf ? read_list(from, "long_factor", &rope->long_divisors)
+                        : read_tensor(from, "rope_factors_long.weight", &rope->long_divisors)))
+        return status;
+    if (!rope->divisors || !rope->long_divisors)
+        return octavo_config_fail(from->reader, (octavo_key){"rope.scaling.type", NULL},
+                                  OCTAVO_ERROR_NOT_FOUND,
+                                  "longrope, but the tensors rope_factors_short.weight and "
+                                  "rope_factors_long.weight are not both there");
+    double scale = 1.0, factor = (double)rope->factor;
+    if (is_hf && factor > 1.0 && rope->original_context > 1.0f)
+        scale = sqrt(1.0 + log(factor) / log((double)rope->original_context));
+    return octavo_config_positive(from->reader, attention, scale, &rope->scale);
+}
+
+/* Also for "dynamic", whose base would grow in sequences longer than the model's context: there are
+ * none. */
+static octavo_status read_none(const source *from, octavo_rope_config *rope) {
+    (void)from;
     rope->scaling = OCTAVO_ROPE_SCALING_NONE;
     return OCTAVO_OK;
 }
@@ -48,40 +183,47 @@ static octavo_status read_none(const octavo_config_reader *reader, octavo_rope_c
 /* GGUF files of Llama 3 have its divisors as a tensor, so the kind is not among theirs. */
 static const struct {
     const char *gguf, *hf;
-    octavo_status (*read)(const octavo_config_reader *reader, octavo_rope_config *rope);
+    octavo_status (*read)(const source *from, octavo_rope_config *rope);
 } kinds[] = {
-    {"none", "default", read_none},
-    {"linear", "linear", read_linear},
-    {NULL, "llama3", read_llama3},
+    {"none", "default", read_none}, {"linear", "linear", read_linear},
+    {NULL, "llama3", read_llama3},  {NULL, "dynamic", read_none},
+    {"yarn", "yarn", read_yarn},    {"longrope", "longrope", read_longrope},
+    {NULL, "su", read_longrope},
 };
 
-static octavo_status read_kind(const octavo_config_reader *reader, octavo_key key,
-                               octavo_gguf_string kind, octavo_rope_config *rope) {
-    const bool is_hf = octavo_config_is_hf(reader);
+static octavo_status read_kind(const source *from, octavo_key key, octavo_gguf_string kind,
+                               octavo_rope_config *rope) {
+    const bool is_hf = octavo_config_is_hf(from->reader);
     for (size_t i = 0; i < OCTAVO_COUNT(kinds); i++) {
         const char *name = is_hf ? kinds[i].hf : kinds[i].gguf;
-        if (name && octavo_text_is(kind, name)) return kinds[i].read(reader, rope);
+        if (name && octavo_text_is(kind, name)) return kinds[i].read(from, rope);
     }
-    return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
+    return octavo_config_fail(from->reader, key, OCTAVO_ERROR_UNSUPPORTED,
                               "rope scaling \"%.*s\" is not in this version; %s",
                               (int)(kind.size < 32 ? kind.size : 32), kind.data,
-                              is_hf ? "default, linear and llama3 are" : "none and linear are");
+                              is_hf ? "default, linear, dynamic, llama3, yarn and longrope are"
+                                    : "none, linear, yarn and longrope are");
 }
 
-static octavo_status read_gguf(const octavo_config_reader *reader, const octavo_rope_source *source,
+/* Divisors lie in tensors, whether or not the kind of scaling is written down. */
+static octavo_status read_gguf(const source *from, const octavo_rope_source *about,
                                octavo_rope_config *rope) {
     const octavo_key key = {"rope.scaling.type", NULL};
     octavo_gguf_string kind;
     octavo_status status =
-        octavo_config_positive(reader, source->base, source->fallback, &rope->base);
-    rope->use_factors = source->is_scaled;
-    if (status || !source->is_scaled) return status;
-    if ((status = octavo_config_text(reader, key, "none", &kind))) return status;
-    return read_kind(reader, key, kind, rope);
+        octavo_config_positive(from->reader, about->base, about->fallback, &rope->base);
+    if (status || !about->is_scaled) return status;
+    if (octavo_checkpoint_find(from->reader->checkpoint, "rope_factors_long.weight") >= 0)
+        return read_longrope(from, rope);
+    if ((status = read_tensor(from, "rope_freqs.weight", &rope->divisors)) ||
+        (status = octavo_config_text(from->reader, key, "none", &kind)))
+        return status;
+    return read_kind(from, key, kind, rope);
 }
 
 /* "rope_type", which was "type" before; some writers put down both. */
-static octavo_status read_hf_kind(const octavo_config_reader *reader, octavo_rope_config *rope) {
+static octavo_status read_hf_kind(const source *from, octavo_rope_config *rope) {
+    const octavo_config_reader *reader = from->reader;
     const octavo_key key = {NULL, "rope_type"}, old_key = {NULL, "type"};
     octavo_gguf_string kind, old;
     octavo_status status;
@@ -92,8 +234,8 @@ static octavo_status read_hf_kind(const octavo_config_reader *reader, octavo_rop
         (kind.size != old.size || memcmp(kind.data, old.data, kind.size) != 0))
         return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
                                   "\"type\" beside it says another kind; leave one out");
-    if (kind.data) return read_kind(reader, key, kind, rope);
-    if (old.data) return read_kind(reader, old_key, old, rope);
+    if (kind.data) return read_kind(from, key, kind, rope);
+    if (old.data) return read_kind(from, old_key, old, rope);
     if (octavo_config_has(reader, (octavo_key){NULL, "factor"}))
         return octavo_config_fail(reader, key, OCTAVO_ERROR_NOT_FOUND,
                                   "the key is missing, so the kind of scaling is not known");
@@ -121,99 +263,38 @@ static octavo_status find_scaling(const octavo_config_reader *reader, const char
     return OCTAVO_OK;
 }
 
-static octavo_status read_hf(const octavo_config_reader *reader, const octavo_rope_source *source,
+static octavo_status read_hf(const source *from, const octavo_rope_source *about,
                              octavo_rope_config *rope) {
+    const octavo_config_reader *reader = from->top;
     const octavo_key base_key = {NULL, "rope_theta"};
     octavo_config_reader scaling;
     bool is_by_layer;
-    octavo_status status = find_scaling(reader, source->layer_type, &scaling, &is_by_layer);
+    octavo_status status = find_scaling(reader, about->layer_type, &scaling, &is_by_layer);
     if (status) return status;
-    const bool is_about_this = scaling.object && (source->is_scaled || is_by_layer);
+    const bool is_about_this = scaling.object && (about->is_scaled || is_by_layer);
     const bool has_inner = is_about_this && octavo_config_has(&scaling, base_key);
-    status = has_inner
-                 ? octavo_config_positive(&scaling, base_key, 0.0, &rope->base)
-                 : octavo_config_positive(reader, source->base, source->fallback, &rope->base);
+    status = has_inner ? octavo_config_positive(&scaling, base_key, 0.0, &rope->base)
+                       : octavo_config_positive(reader, about->base, about->fallback, &rope->base);
     if (status) return status;
-    if (has_inner && octavo_config_has(reader, source->base)) {
+    if (has_inner && octavo_config_has(reader, about->base)) {
         float outer;
-        status = octavo_config_positive(reader, source->base, 0.0, &outer);
+        status = octavo_config_positive(reader, about->base, 0.0, &outer);
         if (status) return status;
         if (outer != rope->base)
-            return octavo_config_fail(reader, source->base, OCTAVO_ERROR_FORMAT,
+            return octavo_config_fail(reader, about->base, OCTAVO_ERROR_FORMAT,
                                       "%g here, but %g in \"%s\"; leave one out", (double)outer,
                                       (double)rope->base, scaling.section);
     }
     if (!is_about_this) return OCTAVO_OK;
-    return read_hf_kind(&scaling, rope);
+    return read_hf_kind(&(source){&scaling, reader, from->config}, rope);
 }
 
 octavo_status octavo_family_rope(const octavo_config_reader *reader, octavo_model_config *config,
-                                 int index, const octavo_rope_source *source) {
+                                 int index, const octavo_rope_source *about) {
+    const source from = {reader, reader, config};
     octavo_rope_config *rope = &config->ropes[index];
-    *rope = (octavo_rope_config){.factor = 1.0f};
+    *rope = (octavo_rope_config){.factor = 1.0f, .scale = 1.0f};
     if (index >= config->n_ropes) config->n_ropes = index + 1;
-    return octavo_config_is_hf(reader) ? read_hf(reader, source, rope)
-                                       : read_gguf(reader, source, rope);
-}
-
-/* ---- frequencies ---- */
-
-/* rope_freqs.weight: one divisor for each pair, or NULL where the file has none. */
-static octavo_status find_factors(const octavo_checkpoint *checkpoint, int64_t pairs,
-                                  const uint8_t **factors, octavo_error *error) {
-    octavo_checkpoint_tensor tensor;
-    *factors = NULL;
-    if (octavo_checkpoint_find(checkpoint, "rope_freqs.weight") < 0) return OCTAVO_OK;
-    octavo_status status = octavo_checkpoint_get(checkpoint, "rope_freqs.weight", &tensor, error);
-    if (status) return status;
-    if (tensor.type != OCTAVO_GGML_F32 || tensor.bytes != (size_t)pairs * sizeof(float))
-        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "tensor \"%s\" (%s): not %lld f32 values; the file is damaged",
-                           tensor.name, tensor.path, (long long)pairs);
-    *factors = tensor.data;
-    return OCTAVO_OK;
-}
-
-/* Waves longer than original_context / low_factor turn slower by factor, those shorter than
- * original_context / high_factor are left alone, and between the two it is a mixture. */
-static float scale_llama3(const octavo_rope_config *rope, float frequency) {
-    const float wave = 6.2831853f / frequency;
-    if (wave > rope->original_context / rope->low_factor) return frequency / rope->factor;
-    if (wave < rope->original_context / rope->high_factor) return frequency;
-    const float smooth =
-        (rope->original_context / wave - rope->low_factor) / (rope->high_factor - rope->low_factor);
-    return (1.0f - smooth) * frequency / rope->factor + smooth * frequency;
-}
-
-/* base^(-2i / dim), in f32 as the models' own code computes them. */
-static void fill_table(const octavo_model_config *config, octavo_rope_config *rope,
-                       const uint8_t *factors) {
-    for (int64_t i = 0; i < config->rope_dim / 2; i++) {
-        float exponent = (float)(2 * i) / (float)config->rope_dim;
-        float frequency = 1.0f / (float)pow((double)rope->base, (double)exponent);
-        float divisor = 1.0f;
-        if (factors) memcpy(&divisor, factors + (size_t)i * sizeof divisor, sizeof divisor);
-        frequency /= divisor;
-        if (rope->scaling == OCTAVO_ROPE_SCALING_LINEAR) frequency /= rope->factor;
-        if (rope->scaling == OCTAVO_ROPE_SCALING_LLAMA3) frequency = scale_llama3(rope, frequency);
-        rope->frequencies[i] = frequency;
-    }
-}
-
-octavo_status octavo_rope_fill(const octavo_checkpoint *checkpoint, octavo_model_config *config,
-                               octavo_error *error) {
-    const int64_t pairs = config->rope_dim / 2;
-    for (int r = 0; r < config->n_ropes; r++) {
-        octavo_rope_config *rope = &config->ropes[r];
-        const uint8_t *factors = NULL;
-        if (rope->use_factors) {
-            octavo_status status = find_factors(checkpoint, pairs, &factors, error);
-            if (status) return status;
-        }
-        rope->frequencies = octavo_alloc_zero((size_t)pairs, sizeof(float));
-        if (!rope->frequencies)
-            return octavo_fail_memory(error, "rope frequencies", (uint64_t)pairs * 4);
-        fill_table(config, rope, factors);
-    }
-    return OCTAVO_OK;
+    return octavo_config_is_hf(reader) ? read_hf(&from, about, rope)
+                                       : read_gguf(&from, about, rope);
 }

@@ -8,7 +8,7 @@
 #include "model/config.h"
 
 /* Makes the frequencies of all tables. */
-OCTAVO_MUST_CHECK octavo_status octavo_rope_fill(const octavo_checkpoint *checkpoint,
-                                                 octavo_model_config *config, octavo_error *error);
+OCTAVO_MUST_CHECK octavo_status octavo_rope_fill(octavo_model_config *config, octavo_error *error);
+void octavo_rope_deinit(octavo_rope_config *rope); /* takes a zeroed one too */
 
 #endif

@@ -12,6 +12,8 @@
  * not, or it follows from other numbers. */
 typedef struct octavo_family_defaults {
     int64_t n_heads, n_kv_heads, head_dim, vocab, context;
+    double norm_eps; /* 0: 1e-6 */
+    double rotated;  /* share of a head; 0: 1 */
     bool is_tied;
 } octavo_family_defaults;
 
@@ -24,14 +26,18 @@ typedef struct octavo_family {
     octavo_status (*configure)(const octavo_config_reader *reader, octavo_model_config *config);
     octavo_family_defaults defaults;
     const octavo_weight_name *names; /* see weight_name.h; NULL: none of its own */
+    octavo_key norm_eps;             /* of layer norms; empty: RMS norms, with theirs */
+    const char *rotated; /* in config.json: the share of a head that is rotated; NULL: all of it */
 } octavo_family;
 
-octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config);
-octavo_status octavo_family_mistral(const octavo_config_reader *reader,
-                                    octavo_model_config *config);
-octavo_status octavo_family_qwen2(const octavo_config_reader *reader, octavo_model_config *config);
-octavo_status octavo_family_gemma3(const octavo_config_reader *reader, octavo_model_config *config);
-extern const octavo_weight_name octavo_family_gemma3_names[];
+typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
+                                       octavo_model_config *config);
+octavo_family_fn octavo_family_cohere2, octavo_family_gemma, octavo_family_gemma2,
+    octavo_family_gemma3, octavo_family_glm4, octavo_family_gpt_neox, octavo_family_granite,
+    octavo_family_llama, octavo_family_mistral, octavo_family_olmo2, octavo_family_phi3,
+    octavo_family_qwen2, octavo_family_qwen3, octavo_family_smollm3, octavo_family_starcoder2;
+extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4_names[],
+    octavo_family_gpt_neox_names[], octavo_family_starcoder2_names[];
 
 /* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
  * NOT_FOUND where it does not say. */
@@ -54,7 +60,7 @@ typedef struct octavo_rope_source {
 /* Sets ropes[index]. OCTAVO_ERROR_UNSUPPORTED for a kind of scaling that is not in this version. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_rope(const octavo_config_reader *reader,
                                                    octavo_model_config *config, int index,
-                                                   const octavo_rope_source *source);
+                                                   const octavo_rope_source *about);
 
 /* Layers from `first` on slide, except each `period`-th of all (0: no exception). */
 typedef struct octavo_window_rule {
@@ -63,7 +69,8 @@ typedef struct octavo_window_rule {
     int64_t first, period;
 } octavo_window_rule;
 
-/* Sets the layers by "layer_types" of config.json, or by the rule where there is none. */
+/* Sets the layers by "layer_types" of config.json, or by the rule where there is none. Other layers
+ * keep their rope. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_windows(const octavo_config_reader *reader,
                                                       octavo_model_config *config,
                                                       const octavo_window_rule *rule);
@@ -72,6 +79,16 @@ OCTAVO_MUST_CHECK octavo_status octavo_family_windows(const octavo_config_reader
  * OCTAVO_REQUIRED. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_window(const octavo_config_reader *reader,
                                                      int64_t fallback, int64_t *window);
+
+/* Takes the rope off the layers that config.json says ("no_rope_layers", 1 for those with it), else
+ * off every fourth ("no_rope_layer_interval"). After the windows. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_no_rope(const octavo_config_reader *reader,
+                                                      octavo_model_config *config);
+
+/* The biases of config.json's "attention_bias" and "mlp_bias", false where they are absent. GGUF
+ * files have them or not. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_biases(const octavo_config_reader *reader,
+                                                     octavo_model_config *config);
 
 /* The gate's activation by its name in config.json; GGUF files, which do not name it, have
  * `fallback`. */

@@ -7,34 +7,22 @@
  */
 #include "model/family.h"
 
-static octavo_status configure(const octavo_config_reader *reader, octavo_model_config *config) {
+octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config) {
     const octavo_rope_source rope = {
         .base = {"rope.freq_base", "rope_theta"}, .fallback = 10000.0, .is_scaled = true};
-    octavo_status status =
-        octavo_family_activation(reader, "hidden_act", "silu", &config->activation);
-    if (status) return status;
+    octavo_status status;
+    if ((status = octavo_family_activation(reader, "hidden_act", "silu", &config->activation)) ||
+        (status = octavo_family_biases(reader, config)))
+        return status;
     config->pairing = octavo_config_is_hf(reader) ? OCTAVO_ROPE_HALF : OCTAVO_ROPE_PAIRWISE;
     return octavo_family_rope(reader, config, 0, &rope);
-}
-
-octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config) {
-    bool attention, ffw;
-    octavo_status status = configure(reader, config);
-    if (status || !octavo_config_is_hf(reader)) return status;
-    if ((status =
-             octavo_config_flag(reader, (octavo_key){NULL, "attention_bias"}, false, &attention)) ||
-        (status = octavo_config_flag(reader, (octavo_key){NULL, "mlp_bias"}, false, &ffw)))
-        return status;
-    config->qkv_bias = config->attn_o_bias = attention ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
-    config->ffw_bias = ffw ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE;
-    return OCTAVO_OK;
 }
 
 octavo_status octavo_family_mistral(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
     octavo_window_rule rule = {0};
     octavo_status status;
-    if ((status = configure(reader, config)) ||
+    if ((status = octavo_family_llama(reader, config)) ||
         (status = octavo_family_window(reader, 4096, &rule.window)))
         return status;
     return octavo_family_windows(reader, config, &rule);

@@ -17,16 +17,18 @@ static void cut_slices(octavo_network *network) {
     int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1;
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_weights *w = &network->weights.layers[i];
-        const octavo_weight *on_d[] = {&w->attn_q, &w->attn_k, &w->attn_v, &w->ffw_gate,
-                                       &w->ffw_up};
+        const octavo_weight *on_d[] = {&w->attn_q, &w->attn_k, &w->attn_v, &w->ffw_up};
         for (size_t j = 0; j < OCTAVO_COUNT(on_d); j++)
             d = block_of(on_d[j], d);
+        if (config->has_gate) d = block_of(&w->ffw_gate, d);
         nh = block_of(&w->attn_o, nh);
         f = block_of(&w->ffw_down, f);
     }
     network->d_slices = octavo_slices_make(config->d, d);
     network->nh_slices = octavo_slices_make(config->n_heads * config->head_dim,
                                             octavo_slices_unit(config->head_dim, nh));
+    network->kh_slices =
+        octavo_slices_make(config->n_kv_heads * config->head_dim, config->head_dim);
     network->f_slices = octavo_slices_make(config->ffw, f);
 }
 
@@ -57,15 +59,8 @@ static int vector_or_none(octavo_builder *builder, const char *name, char axis, 
     return vector ? octavo_build_vector(builder, name, axis, vector, extent) : OCTAVO_NO_TENSOR;
 }
 
-static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_network *network,
-                                        const int *rope_tables, int layer) {
+static octavo_block_desc describe_sizes(const octavo_network *network) {
     const octavo_model_config *c = &network->config;
-    const octavo_layer_weights *w = &network->weights.layers[layer];
-    const int64_t dnh[] = {c->d, c->n_heads, c->head_dim},
-                  dkh[] = {c->d, c->n_kv_heads, c->head_dim};
-    const int64_t nhd[] = {c->n_heads, c->head_dim, c->d}, df[] = {c->d, c->ffw},
-                  fd[] = {c->ffw, c->d};
-    const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
     return (octavo_block_desc){
         .n_heads = c->n_heads,
         .n_kv_heads = c->n_kv_heads,
@@ -73,50 +68,93 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
         .ffw = c->ffw,
         .d_slices = network->d_slices,
         .nh_slices = network->nh_slices,
+        .kh_slices = network->kh_slices,
         .f_slices = network->f_slices,
+        .norm = c->norm,
         .norm_eps = c->norm_eps,
-        .attn_norm = octavo_build_vector(builder, "norm_scale", 'd', w->attn_norm, c->d),
-        .post_attn_norm = vector_or_none(builder, "norm_scale", 'd', w->post_attn_norm, c->d),
-        .ffw_norm = octavo_build_vector(builder, "norm_scale", 'd', w->ffw_norm, c->d),
-        .post_ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->post_ffw_norm, c->d),
-        .attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, dnh),
-        .attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh),
-        .attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh),
-        .attn_o = octavo_build_weight(builder, "attn_o_weight_nhd", &w->attn_o, nhd),
-        .attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh),
-        .attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh),
-        .attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh),
-        .attn_o_bias = vector_or_none(builder, "attn_o_bias_d", 'd', w->attn_o_bias, c->d),
-        .q_norm = vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim),
-        .k_norm = vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim),
-        .ffw_gate = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df),
-        .ffw_up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df),
-        .ffw_down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd),
-        .ffw_gate_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_gate_bias, c->ffw),
-        .ffw_up_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_up_bias, c->ffw),
-        .ffw_down_bias = vector_or_none(builder, "ffw_bias_d", 'd', w->ffw_down_bias, c->d),
-        .rope_table = rope_tables[c->layers[layer].rope],
+        .residual_scale = c->residual_scale,
+        .is_parallel = c->is_parallel,
+        .qk_norm = c->qk_norm,
         .pairing = c->pairing,
-        .cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim),
         .attention_scale = c->attention_scale,
-        .window = c->layers[layer].window,
+        .soft_cap = c->attention_soft_cap,
         .activation = c->activation,
     };
+}
+
+static void describe_attention(octavo_builder *builder, const octavo_model_config *c,
+                               const octavo_layer_weights *w, octavo_block_desc *desc) {
+    const int64_t dnh[] = {c->d, c->n_heads, c->head_dim},
+                  dkh[] = {c->d, c->n_kv_heads, c->head_dim};
+    const int64_t nhd[] = {c->n_heads, c->head_dim, c->d};
+    const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
+    const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
+    desc->attn_norm = vector_or_none(builder, "norm_scale", 'd', w->attn_norm, c->d);
+    desc->attn_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->attn_norm_bias, c->d);
+    desc->post_attn_norm = vector_or_none(builder, "norm_scale", 'd', w->post_attn_norm, c->d);
+    desc->attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, dnh);
+    desc->attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh);
+    desc->attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh);
+    desc->attn_o = octavo_build_weight(builder, "attn_o_weight_nhd", &w->attn_o, nhd);
+    desc->attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh);
+    desc->attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh);
+    desc->attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh);
+    desc->attn_o_bias = vector_or_none(builder, "attn_o_bias_d", 'd', w->attn_o_bias, c->d);
+    desc->q_norm = is_whole ? vector_or_none(builder, "norm_scale", 'n', w->q_norm, nh)
+                            : vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim);
+    desc->k_norm = is_whole ? vector_or_none(builder, "norm_scale", 'k', w->k_norm, kh)
+                            : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
+    desc->cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim);
+}
+
+static void describe_ffw(octavo_builder *builder, const octavo_model_config *c,
+                         const octavo_layer_weights *w, octavo_block_desc *desc) {
+    const int64_t df[] = {c->d, c->ffw}, fd[] = {c->ffw, c->d};
+    desc->ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->ffw_norm, c->d);
+    desc->ffw_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->ffw_norm_bias, c->d);
+    desc->post_ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->post_ffw_norm, c->d);
+    desc->ffw_gate = c->has_gate ? octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df)
+                                 : OCTAVO_NO_TENSOR;
+    desc->ffw_up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df);
+    desc->ffw_down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd);
+    desc->ffw_gate_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_gate_bias, c->ffw);
+    desc->ffw_up_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_up_bias, c->ffw);
+    desc->ffw_down_bias = vector_or_none(builder, "ffw_bias_d", 'd', w->ffw_down_bias, c->d);
+}
+
+static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_network *network,
+                                        const int *rope_tables, int layer) {
+    const octavo_model_config *c = &network->config;
+    const octavo_layer_weights *w = &network->weights.layers[layer];
+    const octavo_layer_config *l = &c->layers[layer];
+    octavo_block_desc desc = describe_sizes(network);
+    describe_attention(builder, c, w, &desc);
+    describe_ffw(builder, c, w, &desc);
+    desc.rope_table = l->rope == OCTAVO_NO_ROPE ? OCTAVO_NO_TENSOR : rope_tables[l->rope];
+    desc.window = l->window;
+    return desc;
 }
 
 /* Rows that need logits -> final norm -> logits [r, v]. */
 static int build_head(octavo_builder *builder, const octavo_network *network, int embed, int x) {
     const octavo_model_config *c = &network->config;
+    const octavo_model_weights *w = &network->weights;
     const int64_t dv[] = {c->d, c->vocab};
     int operand, output = embed;
-    if (!network->weights.is_tied)
-        output = octavo_build_weight(builder, "vocab_dv", &network->weights.output, dv);
-    int norm = octavo_build_vector(builder, "norm_scale", 'd', network->weights.output_norm, c->d);
+    if (!w->is_tied) output = octavo_build_weight(builder, "vocab_dv", &w->output, dv);
+    const octavo_norm_desc norm = {
+        .kind = c->norm,
+        .scale = octavo_build_vector(builder, "norm_scale", 'd', w->output_norm, c->d),
+        .bias = vector_or_none(builder, "norm_bias", 'd', w->output_norm_bias, c->d),
+        .eps = c->norm_eps,
+    };
     x = octavo_build_select(builder, "activation_rd", x);
-    x = octavo_build_norm(builder, "prelogit_td", x, norm, c->norm_eps, network->d_slices);
+    x = octavo_build_norm(builder, "prelogit_td", x, &norm, network->d_slices);
     octavo_build_operands(builder, "prelogit_td", x, &output, &operand, 1);
-    return octavo_build_matmul(builder, "logits_tv", operand, output, OCTAVO_NO_TENSOR,
-                               network->d_slices, "v", c->vocab, 1);
+    int logits = octavo_build_matmul(builder, "logits_tv", operand, output, OCTAVO_NO_TENSOR,
+                                     network->d_slices, "v", c->vocab, 1);
+    if (c->logit_scale == 1.0f && c->logit_soft_cap == 0.0f) return logits;
+    return octavo_build_scale(builder, logits, c->logit_scale, c->logit_soft_cap);
 }
 
 octavo_status octavo_network_build(const octavo_network *network, octavo_program *program,
@@ -130,9 +168,15 @@ octavo_status octavo_network_build(const octavo_network *network, octavo_program
     int embed =
         octavo_build_weight(&builder, network->weights.is_tied ? "vocab_vd" : "emb_weight_vd",
                             &network->weights.embed, vd);
-    for (int i = 0; i < c->n_ropes; i++)
-        rope_tables[i] = octavo_build_rope_table(&builder, "rope_table_th", c->ropes[i].frequencies,
-                                                 c->rope_dim / 2);
+    for (int i = 0; i < c->n_ropes; i++) {
+        const octavo_rope_config *rope = &c->ropes[i];
+        const octavo_rope_speeds speeds = {.frequencies = rope->frequencies,
+                                           .long_frequencies = rope->long_frequencies,
+                                           .short_length = (int64_t)rope->original_context,
+                                           .scale = rope->scale};
+        rope_tables[i] =
+            octavo_build_rope_table(&builder, "rope_table_th", &speeds, c->rope_dim / 2);
+    }
     int x = octavo_build_embed(&builder, "activation_td", embed, c->embed_scale);
     for (int i = 0; i < c->n_layers; i++) {
         builder.layer = i;

@@ -13,6 +13,7 @@ typedef struct octavo_network {
     octavo_model_weights weights;
     octavo_slices d_slices;  /* model width */
     octavo_slices nh_slices; /* heads x head width */
+    octavo_slices kh_slices; /* kv heads x head width */
     octavo_slices f_slices;  /* feed-forward width */
 } octavo_network;
 

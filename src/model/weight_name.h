@@ -12,13 +12,17 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_NONE, /* ends a list */
     OCTAVO_ROLE_EMBED,
     OCTAVO_ROLE_OUTPUT_NORM,
+    OCTAVO_ROLE_OUTPUT_NORM_BIAS,
     OCTAVO_ROLE_OUTPUT,
     /* from here on one in each layer */
     OCTAVO_ROLE_ATTN_NORM,
+    OCTAVO_ROLE_ATTN_NORM_BIAS,
+    OCTAVO_ROLE_ATTN_QKV, /* q, k and v in one */
     OCTAVO_ROLE_ATTN_Q,
     OCTAVO_ROLE_ATTN_K,
     OCTAVO_ROLE_ATTN_V,
     OCTAVO_ROLE_ATTN_O,
+    OCTAVO_ROLE_ATTN_QKV_BIAS,
     OCTAVO_ROLE_ATTN_Q_BIAS,
     OCTAVO_ROLE_ATTN_K_BIAS,
     OCTAVO_ROLE_ATTN_V_BIAS,
@@ -27,6 +31,8 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_K_NORM,
     OCTAVO_ROLE_POST_ATTN_NORM,
     OCTAVO_ROLE_FFW_NORM,
+    OCTAVO_ROLE_FFW_NORM_BIAS,
+    OCTAVO_ROLE_FFW_GATE_UP, /* gate and up in one */
     OCTAVO_ROLE_FFW_GATE,
     OCTAVO_ROLE_FFW_UP,
     OCTAVO_ROLE_FFW_DOWN,

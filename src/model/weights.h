@@ -13,20 +13,22 @@
 
 typedef struct octavo_layer_weights {
     octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
-    octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d], [f, d], [d, f] */
+    octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d] with config.has_gate, [f, d], [d, f] */
     const float *attn_q_bias, *attn_k_bias, *attn_v_bias; /* [n h], [k h], [k h], or NULL */
     const float *attn_o_bias, *ffw_down_bias;             /* [d], or NULL */
     const float *ffw_gate_bias, *ffw_up_bias;             /* [f], or NULL */
-    const float *attn_norm, *ffw_norm;                    /* [d] */
-    const float *post_attn_norm, *post_ffw_norm; /* [d] with config.has_post_norms, else NULL */
-    const float *q_norm, *k_norm;                /* [h] with config.has_qk_norm, else NULL */
+    const float *attn_norm, *ffw_norm;                    /* [d], or NULL */
+    const float *attn_norm_bias, *ffw_norm_bias;          /* [d], or NULL */
+    const float *post_attn_norm, *post_ffw_norm;          /* [d], or NULL */
+    const float *q_norm, *k_norm; /* [h] or [n h] and [k h] by config.qk_norm */
 } octavo_layer_weights;
 
 typedef struct octavo_model_weights {
     octavo_weight embed;  /* [v, d] */
     octavo_weight output; /* [v, d]; the same data as embed where is_tied */
     bool is_tied;
-    const float *output_norm; /* [d] */
+    const float *output_norm;      /* [d] */
+    const float *output_norm_bias; /* [d], or NULL */
     octavo_layer_weights *layers;
 
     octavo_arena arena; /* layers, vectors */

@@ -154,25 +154,29 @@ int octavo_build_embed(octavo_builder *builder, const char *name, int weight, fl
                   builder->program->ids, weight, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
-int octavo_build_rope_table(octavo_builder *builder, const char *name, const float *frequencies,
-                            int64_t pairs) {
+int octavo_build_rope_table(octavo_builder *builder, const char *name,
+                            const octavo_rope_speeds *speeds, int64_t pairs) {
     const int64_t extent[] = {0, 2 * pairs};
     int out = add_activation(builder, name, "th", extent, false);
-    return add_op(builder, OCTAVO_OP_ROPE_TABLE, out,
-                  (octavo_op_params){.frequencies = frequencies}, builder->program->positions,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return add_op(builder, OCTAVO_OP_ROPE_TABLE, out, (octavo_op_params){.speeds = *speeds},
+                  builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR);
 }
 
-int octavo_build_norm(octavo_builder *builder, const char *name, int x, int scale, float eps,
-                      octavo_slices slices) {
-    const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
-    if (!is_activation(in, false) || strlen(in->axes) != 2 || slices.cut[slices.n] != in->extent[1])
+int octavo_build_norm(octavo_builder *builder, const char *name, int x,
+                      const octavo_norm_desc *desc, octavo_slices slices) {
+    const octavo_tensor *in = tensor_of(builder, x), *scale = tensor_of(builder, desc->scale);
+    const octavo_tensor *bias = tensor_of(builder, desc->bias);
+    if (!is_activation(in, false) || slices.cut[slices.n] != width_of(in))
         return reject(builder, name, "norm of something that is not rows of that width");
-    if (!weight || weight->extent[0] != in->extent[1])
-        return reject(builder, name, "norm scale of another width");
+    if (!scale || scale->extent[0] != width_of(in) || (bias && bias->extent[0] != width_of(in)))
+        return reject(builder, name, "norm scale or bias of another width");
+    if (bias && desc->kind == OCTAVO_NORM_RMS)
+        return reject(builder, name, "a bias at an RMS norm");
     int out = add_activation(builder, name, in->axes, in->extent, false);
-    return add_op(builder, OCTAVO_OP_NORM, out, (octavo_op_params){.eps = eps, .slices = slices}, x,
-                  scale, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    octavo_op_params params = {.norm = desc->kind, .eps = desc->eps, .slices = slices};
+    return add_op(builder, OCTAVO_OP_NORM, out, params, x, desc->scale, desc->bias,
+                  OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps) {
@@ -277,12 +281,13 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
-/* a and b are rows of the same width: a new tensor like a. */
+/* a and b (which may be none) are rows of the same width: a new tensor like a. */
 static int add_elementwise(octavo_builder *builder, octavo_op_kind kind, const char *name, int a,
                            int b, octavo_op_params params) {
     const octavo_tensor *x = tensor_of(builder, a), *y = tensor_of(builder, b);
-    if (!is_activation(x, false) || !is_activation(y, false) || width_of(x) != width_of(y))
-        return reject(builder, name, "operands differ in width");
+    if (!is_activation(x, false) || (b != OCTAVO_NO_TENSOR && !is_activation(y, false)))
+        return reject(builder, name, "an operand that is not rows of f32");
+    if (y && width_of(x) != width_of(y)) return reject(builder, name, "operands differ in width");
     int out = add_activation(builder, name, x->axes, x->extent, false);
     return add_op(builder, kind, out, params, a, b, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
@@ -292,8 +297,17 @@ int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int u
     return add_elementwise(builder, OCTAVO_OP_GATE, name, gate, up, (octavo_op_params){.act = act});
 }
 
-int octavo_build_add(octavo_builder *builder, const char *name, int a, int b) {
-    return add_elementwise(builder, OCTAVO_OP_ADD, name, a, b, (octavo_op_params){0});
+int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale) {
+    if (b == OCTAVO_NO_TENSOR) return reject(builder, name, "a sum of one operand");
+    return add_elementwise(builder, OCTAVO_OP_ADD, name, a, b, (octavo_op_params){.scale = scale});
+}
+
+int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_cap) {
+    if (!is_activation(tensor_of(builder, x), false))
+        return reject(builder, "scale", "input is not rows of f32");
+    return add_op(builder, OCTAVO_OP_SCALE, x,
+                  (octavo_op_params){.scale = scale, .soft_cap = soft_cap}, x, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_select(octavo_builder *builder, const char *name, int x) {

@@ -37,11 +37,16 @@ int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_hea
 /* [t, d] = rows of weight [v, d] by the step's ids, times scale. */
 int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale);
 /* [t, h]: (cos, sin) of each pair at each row's position; h = 2 pairs. */
-int octavo_build_rope_table(octavo_builder *builder, const char *name, const float *frequencies,
-                            int64_t pairs);
-/* RMS norm over the last axis; x has two axes. */
-int octavo_build_norm(octavo_builder *builder, const char *name, int x, int scale, float eps,
-                      octavo_slices slices);
+int octavo_build_rope_table(octavo_builder *builder, const char *name,
+                            const octavo_rope_speeds *speeds, int64_t pairs);
+/* Norm of each row, all of whose axes but t are one. */
+typedef struct octavo_norm_desc {
+    octavo_norm kind;
+    int scale, bias; /* vectors of the row's width; bias may be OCTAVO_NO_TENSOR */
+    float eps;
+} octavo_norm_desc;
+int octavo_build_norm(octavo_builder *builder, const char *name, int x,
+                      const octavo_norm_desc *desc, octavo_slices slices);
 /* RMS norm of each head by itself, x [t, n, h], in place: gives x. */
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps);
 /* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or its quantised
@@ -65,11 +70,13 @@ typedef struct octavo_attention_desc {
 } octavo_attention_desc;
 int octavo_build_attention(octavo_builder *builder, const char *name,
                            const octavo_attention_desc *desc);
-/* act(gate) * up. */
+/* act(gate) * up; up may be OCTAVO_NO_TENSOR: act(gate). */
 int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
                       octavo_activation act);
-/* a + b. */
-int octavo_build_add(octavo_builder *builder, const char *name, int a, int b);
+/* a + scale * b. */
+int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale);
+/* x * scale, then soft-capped (0: not), in place: gives x. */
+int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_cap);
 /* Rows of x that need logits: [r, d]. Everything added from here on belongs to the head. */
 int octavo_build_select(octavo_builder *builder, const char *name, int x);
 

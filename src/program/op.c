@@ -61,27 +61,51 @@ static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_th
     }
 }
 
+/* The frequencies of row t, whose sequence is *s or a later one. */
+static const float *frequencies_of(const octavo_run *run, const octavo_rope_speeds *speeds,
+                                   int64_t t, int *s) {
+    if (!speeds->long_frequencies) return speeds->frequencies;
+    while (*s + 1 < run->step->n_sequences && run->step->query_start_loc[*s + 1] <= t)
+        ++*s;
+    return run->step->lengths[*s] > speeds->short_length ? speeds->long_frequencies
+                                                         : speeds->frequencies;
+}
+
 /* in: positions. The angle is rounded to f32 once, as the models' own code does. */
 static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_rope_speeds *speeds = &op->params.speeds;
     const int64_t pairs = tensor_at(run, op->out)->extent[1] / 2;
     row_range rows = share_rows(run, op->out, thread, n_threads);
+    int s = 0;
     for (int64_t t = rows.begin; t < rows.end; t++) {
+        const float *frequencies = frequencies_of(run, speeds, t, &s);
         float *cs = row_of(run, op->out, t);
         for (int64_t i = 0; i < pairs; i++) {
-            float angle = (float)run->step->positions[t] * op->params.frequencies[i];
-            cs[2 * i] = (float)cos((double)angle);
-            cs[2 * i + 1] = (float)sin((double)angle);
+            float angle = (float)run->step->positions[t] * frequencies[i];
+            cs[2 * i] = (float)cos((double)angle) * speeds->scale;
+            cs[2 * i + 1] = (float)sin((double)angle) * speeds->scale;
         }
     }
 }
 
-/* in: x, scale. */
+/* The vector of an operand that may be none. */
+static const float *vector_of(octavo_run *run, int id) {
+    return id == OCTAVO_NO_TENSOR ? NULL : tensor_at(run, id)->vector;
+}
+
+/* in: x, scale, bias or none. */
 static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const float *scale = tensor_at(run, op->in[1])->vector;
+    const float *scale = vector_of(run, op->in[1]), *bias = vector_of(run, op->in[2]);
     row_range rows = share_rows(run, op->out, thread, n_threads);
-    for (int64_t t = rows.begin; t < rows.end; t++)
-        octavo_rms_norm(&run->vector, row_of(run, op->out, t), row_of(run, op->in[0], t), scale,
-                        &op->params.slices, op->params.eps);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *out = row_of(run, op->out, t);
+        const float *x = row_of(run, op->in[0], t);
+        if (op->params.norm == OCTAVO_NORM_LAYER)
+            octavo_layer_norm(&run->vector, out, x, scale, bias, &op->params.slices,
+                              op->params.eps);
+        else
+            octavo_rms_norm(&run->vector, out, x, scale, &op->params.slices, op->params.eps);
+    }
 }
 
 /* in: x, scale; in place. */
@@ -121,19 +145,23 @@ static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_thr
     }
 }
 
-/* in: gate, up. */
+/* in: gate, up or none. */
 static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = width_of(tensor_at(run, op->out));
     row_range rows = share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *out = row_of(run, op->out, t);
-        const float *gate = row_of(run, op->in[0], t), *up = row_of(run, op->in[1], t);
+        const float *gate = row_of(run, op->in[0], t);
+        const float *up = op->in[1] == OCTAVO_NO_TENSOR ? NULL : row_of(run, op->in[1], t);
         switch (op->params.act) {
         case OCTAVO_ACTIVATION_SILU:
             run->vector.gate_silu(out, gate, up, width);
             break;
         case OCTAVO_ACTIVATION_GELU_TANH:
             run->vector.gate_gelu_tanh(out, gate, up, width);
+            break;
+        case OCTAVO_ACTIVATION_GELU:
+            run->vector.gate_gelu(out, gate, up, width);
             break;
         }
     }
@@ -143,9 +171,26 @@ static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_thr
 static void run_add(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = width_of(tensor_at(run, op->out));
     row_range rows = share_rows(run, op->out, thread, n_threads);
-    for (int64_t t = rows.begin; t < rows.end; t++)
-        run->vector.add(row_of(run, op->out, t), row_of(run, op->in[0], t),
-                        row_of(run, op->in[1], t), width);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *out = row_of(run, op->out, t);
+        const float *b = row_of(run, op->in[1], t);
+        if (op->params.scale != 1.0f) {
+            run->vector.scale_mul(out, b, op->params.scale, NULL, width);
+            b = out;
+        }
+        run->vector.add(out, row_of(run, op->in[0], t), b, width);
+    }
+}
+
+/* in: x; in place. */
+static void run_scale(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t width = width_of(tensor_at(run, op->out));
+    row_range rows = share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *x = row_of(run, op->out, t);
+        if (op->params.scale != 1.0f) run->vector.scale_mul(x, x, op->params.scale, NULL, width);
+        if (op->params.soft_cap != 0.0f) run->vector.soft_cap(x, op->params.soft_cap, width);
+    }
 }
 
 /* in: x. */
@@ -177,7 +222,7 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
         .n_rows = rows_of(run, op->out),
         .out = row_of(run, op->out, 0),
         .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
-        .bias = op->in[2] == OCTAVO_NO_TENSOR ? NULL : tensor_at(run, op->in[2])->vector,
+        .bias = vector_of(run, op->in[2]),
     };
     int64_t begin, end;
     octavo_pool_share((weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL, 1, thread, n_threads, &begin,
@@ -231,7 +276,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
     static const octavo_op_info table[OCTAVO_OP_KINDS] = {
         [OCTAVO_OP_EMBED] = {"embed", "t,vd->td", run_embed, cost_embed},
         [OCTAVO_OP_ROPE_TABLE] = {"rope_table", "t->th", run_rope_table, cost_rows},
-        [OCTAVO_OP_NORM] = {"norm", "td,d->td", run_norm, cost_rows},
+        [OCTAVO_OP_NORM] = {"norm", "tx,x,x->tx", run_norm, cost_rows},
         [OCTAVO_OP_HEAD_NORM] = {"head_norm", "tnh,h->tnh", run_head_norm, cost_rows},
         [OCTAVO_OP_QUANTISE] = {"quantise", "tx->tx", run_quantise, cost_rows},
         [OCTAVO_OP_MATMUL] = {"matmul", "tx,xy,y->ty", run_matmul, cost_matmul},
@@ -243,6 +288,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
                                        octavo_run_attention_merge, cost_rows},
         [OCTAVO_OP_GATE] = {"gate", "tf,tf->tf", run_gate, cost_rows},
         [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
+        [OCTAVO_OP_SCALE] = {"scale", "tx->tx", run_scale, cost_rows},
         [OCTAVO_OP_SELECT] = {"select", "td->rd", run_select, cost_rows},
     };
     return &table[kind];

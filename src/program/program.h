@@ -80,13 +80,20 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_ATTENTION_MERGE,
     OCTAVO_OP_GATE,
     OCTAVO_OP_ADD,
+    OCTAVO_OP_SCALE,
     OCTAVO_OP_SELECT,
     OCTAVO_OP_KINDS,
 } octavo_op_kind;
 
+typedef enum octavo_norm {
+    OCTAVO_NORM_RMS,
+    OCTAVO_NORM_LAYER, /* the mean is taken away first; may have a bias */
+} octavo_norm;
+
 typedef enum octavo_activation {
     OCTAVO_ACTIVATION_SILU,
     OCTAVO_ACTIVATION_GELU_TANH,
+    OCTAVO_ACTIVATION_GELU, /* by erf */
 } octavo_activation;
 
 typedef enum octavo_rope_pairing {
@@ -94,17 +101,26 @@ typedef enum octavo_rope_pairing {
     OCTAVO_ROPE_PAIRWISE, /* dimensions 2i and 2i + 1 (GPT-J) */
 } octavo_rope_pairing;
 
+/* How fast pairs turn. The arrays live as long as the program. */
+typedef struct octavo_rope_speeds {
+    const float *frequencies;      /* [pairs] radians per position */
+    const float *long_frequencies; /* [pairs] in sequences longer than `short_length`; NULL: the
+                                      same in all */
+    int64_t short_length;
+    float scale; /* of cos and sin */
+} octavo_rope_speeds;
+
 /* Numbers of an op; which are meant is said at the op's row in op.c. */
 typedef struct octavo_op_params {
     octavo_slices slices;        /* MATMUL, NORM, HEAD_NORM: of the axis summed over */
+    octavo_norm norm;            /* NORM */
     float eps;                   /* NORM, HEAD_NORM */
-    float scale;                 /* EMBED: multiplier; ATTENTION: of the logits */
+    float scale;                 /* EMBED, SCALE: multiplier; ADD: of b; ATTENTION: of the logits */
     octavo_activation act;       /* GATE */
     octavo_rope_pairing pairing; /* ROPE */
-    const float
-        *frequencies; /* ROPE_TABLE: [pairs] radians per position; lives as long as the program */
-    float soft_cap;   /* ATTENTION: 0 none */
-    int plan;         /* ATTENTION: index into the program's plans */
+    octavo_rope_speeds speeds;   /* ROPE_TABLE */
+    float soft_cap;              /* ATTENTION, SCALE: 0 none */
+    int plan;                    /* ATTENTION: index into the program's plans */
 } octavo_op_params;
 
 typedef struct octavo_op {

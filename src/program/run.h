@@ -22,6 +22,7 @@ typedef struct octavo_step {
     int n_sequences;
     const int32_t *query_start_loc; /* [n_sequences + 1] */
     const int32_t *kv_lens;         /* [n_sequences], after the step */
+    const int32_t *lengths;         /* [n_sequences] by which ropes choose their speeds */
     const int32_t *block_tables;    /* [n_sequences, pages_per_sequence] */
     int64_t pages_per_sequence;
     int n_rows;                /* rows that need logits */

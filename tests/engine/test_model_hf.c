@@ -3,70 +3,39 @@
  * Hugging Face folders as models: goldens, the many ways in which one thing is written, the same
  * bits whatever the chunk and the threads, and what else a folder has.
  */
-#include "hf_golden.h"
+#include "hf_bits.h"
 #include "hf_maker.h"
 
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-enum { N_IDS = 150, MAX_VOCABULARY = 300 };
+static const char *const models[] = {"llama_tied", "gemma3"};
+
+enum {
+    N_NAMES = sizeof models / sizeof *models,
+    N_IDS = HF_N_IDS,
+    MAX_VOCABULARY = HF_MAX_VOCABULARY
+};
 
 static void test_golden(void **state) {
-    (void)state;
-    hf_check_folder(TEST_DATA "/models/llama_tied");
-    hf_check_folder(TEST_DATA "/models/gemma3");
-}
-
-typedef struct setting {
-    int threads, chunk, page_size;
-} setting;
-
-/* All logits [N_IDS, vocabulary] of a prompt; returns the vocabulary. */
-static int32_t run(const char *path, setting s, octavo_precision precision, float *logits) {
-    octavo_model_options options;
-    octavo_model *model = NULL;
-    octavo_sequence *sequence = NULL;
-    octavo_error error;
-    int32_t ids[N_IDS];
-    octavo_model_options_init(&options);
-    options.precision = precision;
-    options.threads = s.threads;
-    options.chunk = s.chunk;
-    options.page_size = s.page_size;
-    hf_must(octavo_model_open(path, &options, &model, &error), &error);
-    const int32_t vocabulary = octavo_model_describe(model).vocabulary;
-    assert_in_range(vocabulary, 1, MAX_VOCABULARY);
-    for (int i = 0; i < N_IDS; i++)
-        ids[i] = (i * 37 + 11) % vocabulary;
-    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
-    hf_must(octavo_sequence_feed(sequence, ids, N_IDS, OCTAVO_LOGITS_ALL, logits, NULL, &error),
-            &error);
-    octavo_sequence_destroy(&sequence);
-    octavo_model_close(&model);
-    return vocabulary;
-}
-
-static const setting plain = {.threads = 1, .chunk = 512, .page_size = 16};
-
-static void test_same_bits(void **state) {
-    static const char *const names[] = {"llama_tied", "gemma3"};
-    static const setting settings[] = {{1, 1, 16}, {1, 7, 16}, {2, 64, 8}, {3, 7, 5}};
-    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
     char path[256];
     (void)state;
-    for (size_t m = 0; m < 2; m++) {
-        snprintf(path, sizeof path, TEST_DATA "/models/%s", names[m]);
-        for (int exact = 0; exact < 2; exact++) {
-            const octavo_precision precision =
-                exact ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
-            const int32_t vocabulary = run(path, plain, precision, want);
-            for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-                run(path, settings[i], precision, got);
-                assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
-            }
-        }
+    for (size_t i = 0; i < N_NAMES; i++) {
+        snprintf(path, sizeof path, TEST_DATA "/models/%s", models[i]);
+        hf_check_folder(path);
     }
 }
+
+static void test_same_bits(void **state) {
+    char path[256];
+    (void)state;
+    for (size_t i = 0; i < N_NAMES; i++) {
+        snprintf(path, sizeof path, TEST_DATA "/models/%s", models[i]);
+        hf_check_bits(path);
+    }
+}
+
+static const hf_setting plain = {OCTAVO_PRECISION_EXACT, 1, 512, 16};
 
 /* ---- ways of writing ---- */
 
@@ -141,8 +110,8 @@ static void test_variants(void **state) {
             hf_maker_set(&maker, e->key, e->json);
         hf_maker_write(&maker);
         snprintf(path, sizeof path, TEST_DATA "/models/%s", variants[v].from);
-        const int32_t vocabulary = run(path, plain, OCTAVO_PRECISION_EXACT, want);
-        run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+        const int32_t vocabulary = hf_run(path, plain, want);
+        hf_run(maker.path, plain, got);
         const size_t bytes = sizeof *want * N_IDS * (size_t)vocabulary;
         if ((memcmp(got, want, bytes) != 0) != variants[v].is_other)
             fail_msg("variant %zu: logits %s", v, variants[v].is_other ? "equal" : "differ");
@@ -156,7 +125,7 @@ static void test_nested(void **state) {
         {"language_model.model.", "language_model."}, {"model.language_model.", ""}, {"", ""}};
     static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
     (void)state;
-    const int32_t vocabulary = run(TEST_DATA "/models/gemma3", plain, OCTAVO_PRECISION_EXACT, want);
+    const int32_t vocabulary = hf_run(TEST_DATA "/models/gemma3", plain, want);
     for (size_t p = 0; p < 3; p++) {
         hf_maker maker;
         hf_maker_start(&maker, "gemma3");
@@ -174,7 +143,7 @@ static void test_nested(void **state) {
             json_pack("{s:s, s:b, s:o, s:{s:i}}", "model_type", "gemma3", "tie_word_embeddings", 1,
                       "text_config", text, "vision_config", "hidden_size", 7);
         hf_maker_write(&maker);
-        run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+        hf_run(maker.path, plain, got);
         assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
         hf_maker_end(&maker);
     }
@@ -200,8 +169,8 @@ static void test_sharded(void **state) {
     hf_maker_put_json(&maker, "model.safetensors.index.json", index);
     hf_maker_put_weights(&maker, "a.safetensors");
     hf_maker_put_weights(&maker, "b.safetensors");
-    const int32_t vocabulary = run(TEST_DATA "/models/gemma3", plain, OCTAVO_PRECISION_EXACT, want);
-    run(maker.path, plain, OCTAVO_PRECISION_EXACT, got);
+    const int32_t vocabulary = hf_run(TEST_DATA "/models/gemma3", plain, want);
+    hf_run(maker.path, plain, got);
     assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
     json_decref(index);
     hf_maker_end(&maker);
@@ -212,14 +181,13 @@ static void test_biases(void **state) {
     static float with[N_IDS * MAX_VOCABULARY], without[N_IDS * MAX_VOCABULARY];
     static const char *const keys[] = {"attention_bias", "mlp_bias"};
     (void)state;
-    const int32_t vocabulary =
-        run(TEST_DATA "/models/llama_tied", plain, OCTAVO_PRECISION_EXACT, with);
+    const int32_t vocabulary = hf_run(TEST_DATA "/models/llama_tied", plain, with);
     for (size_t i = 0; i < 2; i++) {
         hf_maker maker;
         hf_maker_start(&maker, "llama_tied");
         hf_maker_set(&maker, keys[i], "false");
         hf_maker_write(&maker);
-        run(maker.path, plain, OCTAVO_PRECISION_EXACT, without);
+        hf_run(maker.path, plain, without);
         assert_memory_not_equal(with, without, sizeof *with * N_IDS * (size_t)vocabulary);
         hf_maker_end(&maker);
     }

@@ -86,7 +86,7 @@ static const bad_config llama_configs[] = {
     {"rope_theta", "1e300", OCTAVO_ERROR_FORMAT, NULL},
     {"rope_scaling", "[]", OCTAVO_ERROR_FORMAT, NULL},
     {"rope_scaling", "{\"type\": \"spiral\", \"factor\": 2.0}", OCTAVO_ERROR_UNSUPPORTED, "spiral"},
-    {"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 2.0}", OCTAVO_ERROR_UNSUPPORTED,
+    {"rope_scaling", "{\"rope_type\": \"ntk\", \"factor\": 2.0}", OCTAVO_ERROR_UNSUPPORTED,
      "\"rope_scaling.rope_type\""},
     {"rope_scaling", "{\"rope_type\": \"linear\"}", OCTAVO_ERROR_NOT_FOUND,
      "\"rope_scaling.factor\""},
@@ -110,7 +110,7 @@ static const bad_config gemma_configs[] = {
      "[\"full_attention\", \"chunked\", \"full_attention\", \"full_attention\", "
      "\"full_attention\", \"full_attention\"]",
      OCTAVO_ERROR_UNSUPPORTED, "chunked"},
-    {"final_logit_softcapping", "30.0", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"final_logit_softcapping", "-30.0", OCTAVO_ERROR_FORMAT, NULL},
     {"use_bidirectional_attention", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
     {"query_pre_attn_scalar", "-1", OCTAVO_ERROR_FORMAT, NULL},
 };

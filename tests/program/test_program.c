@@ -48,7 +48,8 @@ static int add_layer(octavo_builder *b, const weights *w, int x, int table) {
     int cache = octavo_build_cache(b, "keyvalue_skh", KV_HEADS, DIM);
     int in[3], none = OCTAVO_NO_TENSOR;
 
-    int a = octavo_build_norm(b, "activation_attention_td", x, norm, 1e-5f, d);
+    const octavo_norm_desc rms = {.scale = norm, .bias = OCTAVO_NO_TENSOR, .eps = 1e-5f};
+    int a = octavo_build_norm(b, "activation_attention_td", x, &rms, d);
     octavo_build_operands(b, "activation_q_td", a, qkv, in, 3);
     int q = octavo_build_matmul(b, "query_tnh", in[0], qkv[0], none, d, "nh", HEADS, DIM);
     int k = octavo_build_matmul(b, "keyvalue_skh", in[1], qkv[1], none, d, "kh", KV_HEADS, DIM);
@@ -59,14 +60,14 @@ static int add_layer(octavo_builder *b, const weights *w, int x, int table) {
         &(octavo_attention_desc){.query = q, .key = k, .value = v, .cache = cache, .scale = 1.0f});
     a = octavo_build_matmul(b, "activation_attention_out_td", a, o, none,
                             octavo_slices_make(HEADS * DIM, DIM), "d", D, 1);
-    x = octavo_build_add(b, "activation_td", x, a);
+    x = octavo_build_add(b, "activation_td", x, a, 1.0f);
     octavo_build_operands(b, "activation_ffw_td", x, ffw, in, 2);
     int gate = octavo_build_matmul(b, "ffw_hidden_tf", in[0], ffw[0], none, d, "f", FFW, 1);
     int up = octavo_build_matmul(b, "ffw_hidden_tf", in[1], ffw[1], none, d, "f", FFW, 1);
     int hidden = octavo_build_gate(b, "ffw_hidden_tf", gate, up, OCTAVO_ACTIVATION_SILU);
     octavo_build_operands(b, "ffw_hidden_tf", hidden, &down, in, 1);
     int y = octavo_build_matmul(b, "activation_ffw_out_td", in[0], down, none, f, "d", D, 1);
-    return octavo_build_add(b, "activation_td", x, y);
+    return octavo_build_add(b, "activation_td", x, y, 0.5f);
 }
 
 static void build(octavo_program *program, const weights *w, bool is_exact) {
@@ -77,7 +78,8 @@ static void build(octavo_program *program, const weights *w, bool is_exact) {
     int operand;
     octavo_build_start(&b, program, 10, 4, is_exact);
     int embed = octavo_build_weight(&b, "vocab_vd", &w->embed, vd);
-    int table = octavo_build_rope_table(&b, "rope_table_th", frequencies, DIM / 2);
+    const octavo_rope_speeds speeds = {.frequencies = frequencies, .scale = 1.0f};
+    int table = octavo_build_rope_table(&b, "rope_table_th", &speeds, DIM / 2);
     int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
     for (b.layer = 0; b.layer < LAYERS; b.layer++)
         x = add_layer(&b, w, x, table);
@@ -194,7 +196,7 @@ static void test_mistakes(void **state) {
     (void)state;
     static const float ones[D];
     weights w = make_weights();
-    for (int mistake = 0; mistake < 4; mistake++) {
+    for (int mistake = 0; mistake < 5; mistake++) {
         octavo_program program;
         octavo_builder b;
         octavo_error error;
@@ -203,7 +205,9 @@ static void test_mistakes(void **state) {
         int embed = octavo_build_weight(&b, "vocab_vd", &w.embed, mistake == 0 ? wrong : vd);
         int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
         int norm = octavo_build_vector(&b, "norm_scale", 'd', ones, mistake == 1 ? D - 1 : D);
-        x = octavo_build_norm(&b, "prelogit_td", x, norm, 0.0f, octavo_slices_make(D, 1));
+        const octavo_norm_desc rms = {.scale = norm,
+                                      .bias = mistake == 4 ? norm : OCTAVO_NO_TENSOR};
+        x = octavo_build_norm(&b, "prelogit_td", x, &rms, octavo_slices_make(D, 1));
         if (mistake == 2) {
             int down = octavo_build_weight(&b, "ffw_weight_fd", &w.down, fd);
             x = octavo_build_matmul(&b, "logits_tv", x, down, OCTAVO_NO_TENSOR,

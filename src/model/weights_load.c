@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing. The file's pages are given back to the system strip by strip as they are packed, so
+ * nothing is twice in memory for longer than a strip.
+ */
+#include "model/weights_load.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- matrices ---- */
+
+static bool packed_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
+    static const struct {
+        octavo_ggml_type source;
+        octavo_weight_type packed;
+    } table[] = {
+        {OCTAVO_GGML_F32, OCTAVO_WEIGHT_F32},   {OCTAVO_GGML_F16, OCTAVO_WEIGHT_F16},
+        {OCTAVO_GGML_BF16, OCTAVO_WEIGHT_BF16}, {OCTAVO_GGML_Q8_0, OCTAVO_WEIGHT_Q8_0},
+        {OCTAVO_GGML_Q4_0, OCTAVO_WEIGHT_Q4_0}, {OCTAVO_GGML_Q4_1, OCTAVO_WEIGHT_Q4_1},
+        {OCTAVO_GGML_Q5_0, OCTAVO_WEIGHT_Q5_0}, {OCTAVO_GGML_Q4_K, OCTAVO_WEIGHT_Q4_K},
+        {OCTAVO_GGML_Q6_K, OCTAVO_WEIGHT_Q6_K},
+    };
+    for (size_t i = 0; i < OCTAVO_COUNT(table); i++) {
+        if (table[i].source == type) {
+            *packed = table[i].packed;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Source bytes that are packed, by all threads, before their pages are given back. */
+enum { STRIP_BYTES = 8 << 20 };
+
+typedef struct pack_job {
+    const octavo_weight *weight;
+    uint8_t *to;
+    const uint8_t *from;
+    size_t row_bytes;
+    octavo_row_map rows;
+    uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
+    int64_t panel_begin, panel_end; /* of the strip */
+} pack_job;
+
+/* Rows of panels that are neighbours in the file need no copy. */
+static bool is_scattered(const octavo_row_map *rows) {
+    return rows->stride > 0 && rows->group % OCTAVO_PANEL != 0;
+}
+
+static int64_t source_row(const octavo_row_map *rows, int64_t row) {
+    if (rows->all == 0) return row;
+    return rows->first + row / rows->group * rows->stride + row % rows->group;
+}
+
+/* Rows [row, row + n) of the matrix, one behind the other. */
+static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row, int n) {
+    const uint8_t *first = job->from + (size_t)source_row(&job->rows, row) * job->row_bytes;
+    if (!job->scratch) return first;
+    uint8_t *copy = job->scratch + (size_t)thread * OCTAVO_PANEL * job->row_bytes;
+    for (int i = 0; i < n; i++)
+        memcpy(copy + (size_t)i * job->row_bytes,
+               job->from + (size_t)source_row(&job->rows, row + i) * job->row_bytes,
+               job->row_bytes);
+    return copy;
+}
+
+static void pack_thread(void *arg, int thread, int n_threads) {
+    const pack_job *job = arg;
+    const octavo_weight *weight = job->weight;
+    const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
+    int64_t begin, end;
+    octavo_pool_share(job->panel_end - job->panel_begin, 1, thread, n_threads, &begin, &end);
+    for (int64_t p = job->panel_begin + begin; p < job->panel_begin + end; p++) {
+        int64_t left = weight->n - p * OCTAVO_PANEL;
+        int n = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL;
+        octavo_weight_pack(weight->type, job->to + (size_t)p * panel_bytes,
+                           rows_of_panel(job, thread, p * OCTAVO_PANEL, n), job->row_bytes, n,
+                           weight->k);
+    }
+}
+
+static octavo_status keep_matrix(octavo_loader *load, void *matrix) {
+    octavo_model_weights *weights = load->weights;
+    if (weights->n_matrices == weights->capacity_matrices) {
+        int wanted = weights->capacity_matrices ? weights->capacity_matrices * 2 : 64;
+        void **moved = octavo_realloc(weights->matrices, (size_t)wanted * sizeof *moved);
+        if (!moved)
+            return octavo_fail_memory(load->error, "list of matrices",
+                                      (uint64_t)wanted * sizeof *moved);
+        weights->matrices = moved;
+        weights->capacity_matrices = wanted;
+    }
+    weights->matrices[weights->n_matrices++] = matrix;
+    return OCTAVO_OK;
+}
+
+static octavo_status report(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                            uint64_t bytes) {
+    load->done += bytes;
+    load->weights->source_bytes += bytes;
+    if (load->options->progress &&
+        load->options->progress(load->options->cookie, load->done, load->total))
+        return octavo_fail(load->error, OCTAVO_ERROR_CANCELLED,
+                           "loading (%s): stopped by the caller", tensor->path);
+    return OCTAVO_OK;
+}
+
+static void pack_strips(octavo_loader *load, pack_job *job,
+                        const octavo_checkpoint_tensor *tensor) {
+    const int64_t n_panels = (job->weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
+    const size_t panel_bytes = job->row_bytes * OCTAVO_PANEL;
+    const int64_t strip = panel_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / panel_bytes) : 1;
+    octavo_checkpoint_will_need(load->checkpoint, tensor);
+    for (int64_t p = 0; p < n_panels; p += strip) {
+        job->panel_begin = p;
+        job->panel_end = p + strip < n_panels ? p + strip : n_panels;
+        octavo_pool_run(load->options->pool, pack_thread, job);
+        if (job->rows.all > 0) continue;
+        size_t begin = (size_t)p * panel_bytes, end = (size_t)job->panel_end * panel_bytes;
+        octavo_checkpoint_drop(load->checkpoint, tensor, begin,
+                               (end < tensor->bytes ? end : tensor->bytes) - begin);
+    }
+    if (job->rows.all > 0) octavo_checkpoint_drop(load->checkpoint, tensor, 0, tensor->bytes);
+}
+
+static octavo_status alloc_matrix(octavo_loader *load, octavo_weight *weight, const char *name) {
+    size_t bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
+    uint8_t *data = octavo_alloc_aligned(bytes);
+    if (!data) return octavo_fail_memory(load->error, name, bytes);
+    octavo_status status = keep_matrix(load, data);
+    if (status) {
+        octavo_free_aligned(data);
+        return status;
+    }
+    weight->data = data;
+    return OCTAVO_OK;
+}
+
+static octavo_status pack_matrix(octavo_loader *load, octavo_weight *weight, octavo_row_map rows,
+                                 const octavo_checkpoint_tensor *tensor) {
+    const int64_t all = rows.all ? rows.all : weight->n;
+    load->weights->packed_bytes += octavo_weight_bytes(weight->type, weight->n, weight->k);
+    if (!load->options->pool) return OCTAVO_OK;
+    octavo_status status = alloc_matrix(load, weight, tensor->name);
+    if (status) return status;
+    pack_job job = {.weight = weight,
+                    .to = (uint8_t *)(uintptr_t)weight->data,
+                    .from = tensor->data,
+                    .row_bytes = tensor->bytes / (size_t)all,
+                    .rows = rows};
+    if (is_scattered(&rows)) {
+        const size_t threads = (size_t)octavo_pool_threads(load->options->pool);
+        job.scratch = octavo_alloc_zero(threads * OCTAVO_PANEL, job.row_bytes);
+        if (!job.scratch)
+            return octavo_fail_memory(load->error, tensor->name,
+                                      threads * OCTAVO_PANEL * job.row_bytes);
+    }
+    pack_strips(load, &job, tensor);
+    octavo_free(job.scratch);
+    return report(load, tensor, (uint64_t)weight->n * job.row_bytes);
+}
+
+/* [n, k], or for vectors [k]; axes of 1 before are none. */
+static bool has_shape(const octavo_checkpoint_tensor *tensor, int64_t n, int64_t k) {
+    const int last = tensor->n_dims - 1;
+    if (last < 0 || tensor->extent[last] != (uint64_t)k) return false;
+    if ((last > 0 ? tensor->extent[last - 1] : 1) != (uint64_t)n) return false;
+    for (int i = 0; i < last - 1; i++)
+        if (tensor->extent[i] != 1) return false;
+    return true;
+}
+
+static octavo_status check_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                 int64_t n, int64_t k) {
+    char shape[OCTAVO_SAFETENSORS_MAX_DIMS * 24] = "";
+    size_t used = 0;
+    if (has_shape(tensor, n, k)) return OCTAVO_OK;
+    for (int i = 0; i < tensor->n_dims; i++)
+        used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%llu", i ? ", " : "",
+                                 (unsigned long long)tensor->extent[i]);
+    return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                          "tensor \"%s\" (%s): shape [%s] where the %s asks for [%lld, %lld]; the "
+                          "file is damaged or of another model",
+                          tensor->name, tensor->path, shape,
+                          load->checkpoint->gguf ? "metadata" : "config.json", (long long)n,
+                          (long long)k);
+}
+
+static octavo_status find(octavo_loader *load, octavo_weight_role role, int layer,
+                          octavo_checkpoint_tensor *tensor) {
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, name);
+    return octavo_checkpoint_get(load->checkpoint, name, tensor, load->error);
+}
+
+octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
+                                 octavo_row_map rows, octavo_weight_role role, int layer) {
+    octavo_checkpoint_tensor tensor;
+    octavo_status status = find(load, role, layer, &tensor);
+    if (status || (status = check_shape(load, &tensor, rows.all ? rows.all : n, k))) return status;
+    *weight = (octavo_weight){.n = n, .k = k};
+    if (!tensor.has_type || !packed_type_of(tensor.type, &weight->type))
+        return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
+                              "tensor \"%s\" (%s): type %s cannot be run by this version; %s",
+                              tensor.name, tensor.path, tensor.type_name,
+                              load->checkpoint->gguf
+                                  ? "requantise the model to Q8_0, Q4_0, Q4_K or Q6_K"
+                                  : "convert the model to F32, F16 or BF16");
+    return pack_matrix(load, weight, rows, &tensor);
+}
+
+/* ---- vectors ---- */
+
+static octavo_status fail_vector_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+                          "tensor \"%s\" (%s): type %s for a vector; F32, F16 and BF16 are read",
+                          tensor->name, tensor->path, tensor->type_name);
+}
+
+/* values[i] = the tensor's + offset */
+static octavo_status widen(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                           octavo_row_map rows, int64_t extent, float offset, float *values) {
+    if (!tensor->has_type) return fail_vector_type(load, tensor);
+    for (int64_t i = 0; i < extent; i++) {
+        const size_t from = (size_t)source_row(&rows, i);
+        uint16_t half;
+        switch (tensor->type) {
+        case OCTAVO_GGML_F32:
+            memcpy(&values[i], tensor->data + from * 4, 4);
+            break;
+        case OCTAVO_GGML_F16:
+            memcpy(&half, tensor->data + from * 2, 2);
+            values[i] = octavo_f16_to_f32(half);
+            break;
+        case OCTAVO_GGML_BF16:
+            memcpy(&half, tensor->data + from * 2, 2);
+            values[i] = octavo_bf16_to_f32(half);
+            break;
+        default:
+            return fail_vector_type(load, tensor);
+        }
+        if (offset != 0.0f) values[i] += offset;
+    }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int64_t extent,
+                                 float offset, octavo_row_map rows, octavo_weight_role role,
+                                 int layer) {
+    const int64_t all = rows.all ? rows.all : extent;
+    octavo_checkpoint_tensor tensor;
+    octavo_status status = find(load, role, layer, &tensor);
+    *vector = NULL;
+    if (status || (status = check_shape(load, &tensor, 1, all))) return status;
+    float *values = octavo_arena_alloc(&load->weights->arena, (size_t)extent * sizeof *values);
+    if (!values)
+        return octavo_fail_memory(load->error, tensor.name, (uint64_t)extent * sizeof *values);
+    if ((status = widen(load, &tensor, rows, extent, offset, values))) return status;
+    *vector = values;
+    load->weights->packed_bytes += (uint64_t)extent * sizeof *values;
+    return report(load, &tensor, tensor.bytes / (uint64_t)all * (uint64_t)extent);
+}
+
+octavo_status octavo_load_bias(octavo_loader *load, const float **vector, int64_t extent,
+                               octavo_bias kind, octavo_row_map rows, octavo_weight_role role,
+                               int layer) {
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    *vector = NULL;
+    if (kind == OCTAVO_BIAS_NONE) return OCTAVO_OK;
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, name);
+    if (kind == OCTAVO_BIAS_OPTIONAL && octavo_checkpoint_find(load->checkpoint, name) < 0)
+        return OCTAVO_OK;
+    return octavo_load_vector(load, vector, extent, 0.0f, rows, role, layer);
+}

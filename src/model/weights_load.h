@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loading single tensors for weights.c: finding them, checking their shape, packing matrices and
+ * widening vectors.
+ */
+#ifndef OCTAVO_MODEL_WEIGHTS_LOAD_H
+#define OCTAVO_MODEL_WEIGHTS_LOAD_H
+
+#include "model/weights.h"
+
+typedef struct octavo_loader {
+    octavo_model_weights *weights;
+    const octavo_checkpoint *checkpoint;
+    const octavo_model_config *config;
+    const octavo_weights_options *options;
+    octavo_error *error;
+    uint64_t done, total; /* source bytes */
+} octavo_loader;
+
+/* The rows of a tensor that are one of several matrices (or biases) in it: output r is row first +
+ * (r / group) * stride + r % group (stride 0: one group). All zero: the tensor is the matrix. */
+typedef struct octavo_row_map {
+    int64_t all; /* rows of the tensor */
+    int64_t first, group, stride;
+} octavo_row_map;
+
+/* Statuses as octavo_weights_load. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight,
+                                                   int64_t n, int64_t k, octavo_row_map rows,
+                                                   octavo_weight_role role, int layer);
+/* *vector, f32 [extent] in the weights' arena, is the tensor's values + offset. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_vector(octavo_loader *load, const float **vector,
+                                                   int64_t extent, float offset,
+                                                   octavo_row_map rows, octavo_weight_role role,
+                                                   int layer);
+/* The same for what may be absent: then *vector is NULL. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_bias(octavo_loader *load, const float **vector,
+                                                 int64_t extent, octavo_bias kind,
+                                                 octavo_row_map rows, octavo_weight_role role,
+                                                 int layer);
+
+#endif
