@@ -51,6 +51,11 @@ static const octavo_family families[] = {
                   .context = 131072,
                   .is_tied = true},
      .names = octavo_family_gemma3_names},
+    {.architecture = "olmo2",
+     .gguf = "olmo2",
+     .model_type = "olmo2",
+     .configure = octavo_family_olmo2,
+     .defaults = {.norm_eps = 1e-5}},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {

@@ -7,7 +7,7 @@
 #include "hf_bits.h"
 
 static const char *const names[] = {"llama", "llama_rope3", "llama_tied", "mistral", "qwen2",
-                                    "qwen3", "gemma",       "gemma2",     "gemma3"};
+                                    "qwen3", "gemma",       "gemma2",     "gemma3",  "olmo2"};
 
 enum { N = sizeof names / sizeof *names };
 
