@@ -56,6 +56,15 @@ static const octavo_family families[] = {
      .model_type = "olmo2",
      .configure = octavo_family_olmo2,
      .defaults = {.norm_eps = 1e-5}},
+    {.architecture = "granite",
+     .gguf = "granite",
+     .model_type = "granite",
+     .configure = octavo_family_granite},
+    {.architecture = "smollm3",
+     .gguf = "smollm3",
+     .model_type = "smollm3",
+     .configure = octavo_family_smollm3,
+     .defaults = {.is_tied = true}},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {
