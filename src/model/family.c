@@ -65,6 +65,12 @@ static const octavo_family families[] = {
      .model_type = "smollm3",
      .configure = octavo_family_smollm3,
      .defaults = {.is_tied = true}},
+    {.architecture = "phi3",
+     .gguf = "phi3",
+     .model_type = "phi3",
+     .configure = octavo_family_phi3,
+     .defaults = {.norm_eps = 1e-5},
+     .rotated = "partial_rotary_factor"},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {
