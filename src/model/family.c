@@ -71,6 +71,19 @@ static const octavo_family families[] = {
      .configure = octavo_family_phi3,
      .defaults = {.norm_eps = 1e-5},
      .rotated = "partial_rotary_factor"},
+    {.architecture = "cohere2",
+     .gguf = "cohere2",
+     .model_type = "cohere2",
+     .configure = octavo_family_cohere2,
+     .defaults = {.norm_eps = 1e-5, .is_tied = true},
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"}},
+    {.architecture = "glm4",
+     .gguf = "glm4",
+     .model_type = "glm4",
+     .configure = octavo_family_glm4,
+     .defaults = {.head_dim = 128, .norm_eps = 1.5625e-7, .rotated = 0.5},
+     .names = octavo_family_glm4_names,
+     .rotated = "partial_rotary_factor"},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {

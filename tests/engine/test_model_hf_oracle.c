@@ -8,7 +8,7 @@
 
 static const char *const names[] = {"llama",   "llama_rope3", "llama_tied", "mistral", "qwen2",
                                     "qwen3",   "gemma",       "gemma2",     "gemma3",  "olmo2",
-                                    "granite", "smollm3",     "phi3"};
+                                    "granite", "smollm3",     "phi3",       "cohere2", "glm4"};
 
 enum { N = sizeof names / sizeof *names };
 
