@@ -84,6 +84,21 @@ static const octavo_family families[] = {
      .defaults = {.head_dim = 128, .norm_eps = 1.5625e-7, .rotated = 0.5},
      .names = octavo_family_glm4_names,
      .rotated = "partial_rotary_factor"},
+    {.architecture = "starcoder2",
+     .gguf = "starcoder2",
+     .model_type = "starcoder2",
+     .configure = octavo_family_starcoder2,
+     .defaults = {.norm_eps = 1e-5, .is_tied = true},
+     .names = octavo_family_starcoder2_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "norm_epsilon"}},
+    {.architecture = "gpt_neox",
+     .gguf = "gptneox",
+     .model_type = "gpt_neox",
+     .configure = octavo_family_gpt_neox,
+     .defaults = {.norm_eps = 1e-5, .rotated = 0.25},
+     .names = octavo_family_gpt_neox_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .rotated = "rotary_pct"},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {
