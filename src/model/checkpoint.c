@@ -21,27 +21,31 @@ octavo_status octavo_checkpoint_open_gguf(const char *path, octavo_checkpoint *c
 }
 
 /* A text model saved for itself, inside a multimodal one (older and newer spelling), or without its
- * head. The embedding, which every model has, tells which. */
+ * head. The embedding, which every model has, tells which; where it is missing the last norm, so
+ * that messages name what is meant. */
 static void find_prefixes(octavo_checkpoint *checkpoint) {
     static const struct {
-        const char *body, *head, *embed;
+        const char *body, *head;
+        const char *probes[2];
     } known[] = {
-        {"model.", "", "embed_tokens.weight"},
-        {"language_model.model.", "language_model.", "embed_tokens.weight"},
-        {"model.language_model.", "", "embed_tokens.weight"},
-        {"", "", "embed_tokens.weight"},
-        {"gpt_neox.", "", "embed_in.weight"},
-        {"", "", "embed_in.weight"},
+        {"model.", "", {"embed_tokens.weight", "norm.weight"}},
+        {"language_model.model.", "language_model.", {"embed_tokens.weight", "norm.weight"}},
+        {"model.language_model.", "", {"embed_tokens.weight", "norm.weight"}},
+        {"", "", {"embed_tokens.weight", "norm.weight"}},
+        {"gpt_neox.", "", {"embed_in.weight", "final_layer_norm.weight"}},
+        {"", "", {"embed_in.weight", "final_layer_norm.weight"}},
     };
     char name[64];
-    checkpoint->body_prefix = known[0].body; /* what messages name when there is none at all */
+    checkpoint->body_prefix = known[0].body;
     checkpoint->head_prefix = known[0].head;
-    for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
-        snprintf(name, sizeof name, "%s%s", known[i].body, known[i].embed);
-        if (octavo_safetensors_tensor_find(checkpoint->safetensors, name) < 0) continue;
-        checkpoint->body_prefix = known[i].body;
-        checkpoint->head_prefix = known[i].head;
-        return;
+    for (size_t p = 0; p < 2; p++) {
+        for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
+            snprintf(name, sizeof name, "%s%s", known[i].body, known[i].probes[p]);
+            if (octavo_safetensors_tensor_find(checkpoint->safetensors, name) < 0) continue;
+            checkpoint->body_prefix = known[i].body;
+            checkpoint->head_prefix = known[i].head;
+            return;
+        }
     }
 }
 

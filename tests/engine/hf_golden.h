@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A tiny Hugging Face folder against its goldens (golden/golden.json, golden/logits_last.npy):
- * logits after each prompt and 24 ids decoded greedily, at every level that the machine has.
+ * logits after each prompt, at all of its positions where there are such goldens
+ * (golden/logits_full_N.npy), and 24 ids decoded greedily, at every level that the machine has.
  */
 #ifndef OCTAVO_TESTS_ENGINE_HF_GOLDEN_H
 #define OCTAVO_TESTS_ENGINE_HF_GOLDEN_H
@@ -14,6 +15,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <unistd.h>
 
 enum { HF_MAX_IDS = 256 };
 
@@ -78,6 +80,31 @@ static inline void hf_check_prompt(octavo_model *model, const char *path, size_t
     free(logits);
 }
 
+/* Logits [position, vocabulary] of a prompt. */
+static inline void hf_check_full(octavo_model *model, const char *path, size_t prompt,
+                                 const json_t *golden) {
+    char file[512];
+    int32_t ids[HF_MAX_IDS];
+    octavo_sequence *sequence = NULL;
+    octavo_error error;
+    snprintf(file, sizeof file, "%s/golden/logits_full_%zu.npy", path, prompt);
+    if (access(file, R_OK) != 0) return;
+    npy want = npy_read(file);
+    const size_t n = hf_ids(json_array_get(json_object_get(golden, "prompts"), prompt), ids);
+    const int32_t vocabulary = octavo_model_describe(model).vocabulary;
+    assert_int_equal(want.extents[0], n);
+    assert_int_equal(want.extents[1], vocabulary);
+    float *logits = calloc(n * (size_t)vocabulary, sizeof *logits);
+    assert_non_null(logits);
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    hf_must(octavo_sequence_feed(sequence, ids, n, OCTAVO_LOGITS_ALL, logits, NULL, &error),
+            &error);
+    hf_compare(path, prompt, logits, (const float *)want.data, (int32_t)n * vocabulary);
+    octavo_sequence_destroy(&sequence);
+    free(logits);
+    npy_free(&want);
+}
+
 static inline void hf_check_level(const char *path, const char *isa) {
     char file[512];
     octavo_model_options options;
@@ -94,6 +121,8 @@ static inline void hf_check_level(const char *path, const char *isa) {
     assert_int_equal(want.n_axes, 2);
     assert_int_equal(want.extents[1], octavo_model_describe(model).vocabulary);
     assert_int_equal(want.extents[0], 4);
+    for (size_t i = 0; i < (size_t)want.extents[0]; i++)
+        hf_check_full(model, path, i, golden);
     for (int64_t i = 0; i < want.extents[0]; i++)
         hf_check_prompt(model, path, (size_t)i, golden,
                         (const float *)want.data + i * want.extents[1]);

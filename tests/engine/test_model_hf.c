@@ -9,7 +9,8 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied", "gemma3"};
+static const char *const models[] = {"llama_tied", "gemma3",  "olmo2",
+                                     "phi3",       "cohere2", "gpt_neox"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -37,6 +38,38 @@ static void test_same_bits(void **state) {
 
 static const hf_setting plain = {OCTAVO_PRECISION_EXACT, 1, 512, 16};
 
+/* A sequence that has been longer than the limit of its rope and is cut back below it, or grows
+ * past it id by id, is as one that never was. */
+static void test_lengths(void **state) {
+    static float all[N_IDS * MAX_VOCABULARY], want[MAX_VOCABULARY], got[MAX_VOCABULARY];
+    octavo_model *model = hf_open(TEST_DATA "/models/phi3", plain);
+    octavo_sequence *sequence = NULL, *other = NULL;
+    octavo_error error;
+    int32_t ids[N_IDS];
+    (void)state;
+    hf_make_ids(ids, octavo_model_describe(model).vocabulary);
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    hf_must(octavo_sequence_feed(sequence, ids, 60, OCTAVO_LOGITS_LAST, want, NULL, &error),
+            &error);
+    octavo_sequence_truncate(sequence, 0);
+    hf_must(octavo_sequence_feed(sequence, ids, N_IDS, OCTAVO_LOGITS_ALL, all, NULL, &error),
+            &error);
+    octavo_sequence_truncate(sequence, 50);
+    hf_must(octavo_sequence_feed(sequence, ids + 50, 10, OCTAVO_LOGITS_LAST, got, NULL, &error),
+            &error);
+    assert_memory_equal(got, want, sizeof *want * 256);
+
+    hf_must(octavo_sequence_create(model, &other, &error), &error);
+    hf_must(octavo_sequence_feed(other, ids, 103, OCTAVO_LOGITS_LAST, want, NULL, &error), &error);
+    for (int i = 60; i < 103; i++)
+        hf_must(octavo_sequence_feed(sequence, ids + i, 1, OCTAVO_LOGITS_LAST, got, NULL, &error),
+                &error);
+    assert_memory_equal(got, want, sizeof *want * 256);
+    octavo_sequence_destroy(&sequence);
+    octavo_sequence_destroy(&other);
+    octavo_model_close(&model);
+}
+
 /* ---- ways of writing ---- */
 
 typedef struct edit {
@@ -50,6 +83,9 @@ typedef struct variant {
 } variant;
 
 #define GLOBAL_ROPE "\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": 1000000.0"
+
+#define SHORT "[1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0]"
+#define LONG  "[1.0, 1.4, 2.0, 3.0, 4.5, 6.0, 9.0, 14.0]"
 
 static const variant variants[] = {
     {"llama_tied", {{"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}"}}, false},
@@ -97,6 +133,53 @@ static const variant variants[] = {
     {"gemma3", {{"sliding_window_pattern", "3"}}, true},
     {"gemma3", {{"query_pre_attn_scalar", ""}}, true},
     {"gemma3", {{"sliding_window", "null"}}, true},
+    {"gemma3", {{"final_logit_softcapping", "5.0"}}, true},
+    {"gemma3", {{"attn_logit_softcapping", "5.0"}}, true},
+    {"llama_tied", {{"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 4.0}"}}, true},
+    {"phi3", {{"rms_norm_eps", ""}, {"hidden_act", ""}, {"sliding_window", ""}}, false},
+    {"phi3",
+     {{"rope_scaling",
+       "{\"type\": \"su\", \"short_factor\": " SHORT ", \"long_factor\": " LONG "}"}},
+     false},
+    {"phi3",
+     {{"rope_scaling", ""},
+      {"rope_theta", ""},
+      {"original_max_position_embeddings", ""},
+      {"rope_parameters", "{\"rope_type\": \"longrope\", \"rope_theta\": 10000.0, "
+                          "\"original_max_position_embeddings\": 100, \"short_factor\": " SHORT
+                          ", \"long_factor\": " LONG "}"}},
+     false},
+    {"phi3", {{"original_max_position_embeddings", "200"}}, true},
+    {"phi3", {{"sliding_window", "24"}}, true},
+    {"phi3", {{"rope_scaling", "null"}, {"partial_rotary_factor", "0.5"}}, true},
+    {"cohere2",
+     {{"layer_norm_eps", ""}, {"sliding_window_pattern", ""}, {"head_dim", "16"}},
+     false},
+    {"cohere2",
+     {{"layer_types", "[\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
+                      "\"full_attention\"]"}},
+     false},
+    {"cohere2", {{"sliding_window_pattern", "2"}}, true},
+    {"cohere2", {{"logit_scale", ""}}, true},
+    {"gpt_neox",
+     {{"rotary_pct", ""},
+      {"rotary_emb_base", ""},
+      {"hidden_act", ""},
+      {"use_parallel_residual", ""},
+      {"attention_bias", ""},
+      {"layer_norm_eps", ""},
+      {"num_key_value_heads", "3"}},
+     false},
+    {"gpt_neox",
+     {{"rotary_pct", ""},
+      {"rotary_emb_base", ""},
+      {"rope_parameters",
+       "{\"rope_type\": \"default\", \"rope_theta\": 10000.0, \"partial_rotary_factor\": 0.25}"}},
+     false},
+    {"gpt_neox", {{"rotary_pct", "0.5"}}, true},
+    {"gpt_neox", {{"use_parallel_residual", "false"}}, true},
+    {"gpt_neox", {{"hidden_act", "\"gelu_new\""}}, true},
+    {"olmo2", {{"rms_norm_eps", ""}}, true},
 };
 
 static void test_variants(void **state) {
@@ -296,11 +379,11 @@ static void test_inspect(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_variants),      cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_sharded),       cmocka_unit_test(test_biases),
-        cmocka_unit_test(test_chat_template), cmocka_unit_test(test_no_tokenizer),
-        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_nested),       cmocka_unit_test(test_sharded),
+        cmocka_unit_test(test_biases),       cmocka_unit_test(test_chat_template),
+        cmocka_unit_test(test_no_tokenizer), cmocka_unit_test(test_inspect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

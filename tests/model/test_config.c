@@ -112,6 +112,102 @@ static void test_llama3_frequencies(void **state) {
     octavo_config_deinit(&config);
 }
 
+/* Values of an independent implementation in f64: whole pairs as bounds, and fractions. */
+static void test_yarn(void **state) {
+    static const double want[2][8] = {{1, 0.459863298, 0.211474253, 0.0729369354, 0.0223606798,
+                                       0.00514142797, 0.00236435402, 0.00108727964},
+                                      {1, 0.459863298, 0.211474253, 0.072604702, 0.0208581732,
+                                       0.00514142797, 0.00236435402, 0.00108727964}};
+    static const char *const texts[] = {
+        "{\"model_type\": \"llama\", \"rope_theta\": 500.0, \"rope_scaling\": {\"rope_type\": "
+        "\"yarn\", \"factor\": 4.0, \"beta_fast\": 8, "
+        "\"original_max_position_embeddings\": 256}, " SIZES "}",
+        "{\"model_type\": \"llama\", \"rope_theta\": 500.0, \"rope_scaling\": {\"rope_type\": "
+        "\"yarn\", \"factor\": 4.0, \"beta_fast\": 8, \"beta_slow\": 1.0, \"truncate\": false, "
+        "\"mscale\": 1.0, \"mscale_all_dim\": 0.5, "
+        "\"original_max_position_embeddings\": 256}, " SIZES "}"};
+    static const double scales[] = {1.13862944, 1.13862944 / 1.06931472};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        octavo_model_config config = load(texts[t]);
+        for (int i = 0; i < 8; i++)
+            assert_true(fabs((double)config.ropes[0].frequencies[i] / want[t][i] - 1.0) < 1e-6);
+        assert_true(fabs((double)config.ropes[0].scale - scales[t]) < 1e-6);
+        octavo_config_deinit(&config);
+    }
+}
+
+static void test_longrope(void **state) {
+    (void)state;
+    octavo_model_config config = load(
+        "{\"model_type\": \"phi3\", \"original_max_position_embeddings\": 32, \"rope_scaling\": "
+        "{\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1, 1, 1, 1, 2], \"long_factor\": "
+        "[1, 1, 1, 1, 1, 1, 1, 5]}, " SIZES "}");
+    const octavo_rope_config *rope = &config.ropes[0];
+    assert_true(fabs((double)rope->scale - 1.18321596) < 1e-6); /* sqrt(1 + ln 4 / ln 32) */
+    assert_true(rope->frequencies[6] == rope->long_frequencies[6]);
+    assert_true(fabs((double)rope->frequencies[7] / (double)rope->long_frequencies[7] - 2.5) <
+                1e-6);
+    assert_int_equal(octavo_config_short_length(&config), 32);
+    octavo_config_deinit(&config);
+}
+
+static void expect_ropes(const char *text, const int ropes[4]) {
+    octavo_model_config config = load(text);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(config.layers[i].rope, ropes[i]);
+    octavo_config_deinit(&config);
+}
+
+static void test_layers_without_rope(void **state) {
+    enum { NO = OCTAVO_NO_ROPE };
+    (void)state;
+    expect_ropes("{\"model_type\": \"smollm3\", " SIZES "}", (int[4]){0, 0, 0, NO});
+    expect_ropes("{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 2, " SIZES "}",
+                 (int[4]){0, NO, 0, NO});
+    expect_ropes("{\"model_type\": \"smollm3\", \"no_rope_layers\": [0, 1, 1, 0], " SIZES "}",
+                 (int[4]){NO, 0, 0, NO});
+    expect_ropes("{\"model_type\": \"cohere2\", \"sliding_window_pattern\": 2, " SIZES "}",
+                 (int[4]){0, NO, 0, NO});
+    expect_ropes("{\"model_type\": \"llama\", " SIZES "}", (int[4]){0, 0, 0, 0});
+}
+
+/* What families say once, in numbers of their own or in keys of their own. */
+static void test_numbers(void **state) {
+    (void)state;
+    octavo_model_config config = load(
+        "{\"model_type\": \"granite\", \"embedding_multiplier\": 12.0, \"logits_scaling\": 8.0, "
+        "\"residual_multiplier\": 0.25, \"attention_multiplier\": 0.5, " SIZES "}");
+    assert_true(config.embed_scale == 12.0f && config.logit_scale == 0.125f);
+    assert_true(config.residual_scale == 0.25f && config.attention_scale == 0.5f);
+    octavo_config_deinit(&config);
+
+    config = load("{\"model_type\": \"gemma2\", " SIZES "}");
+    assert_true(config.attention_soft_cap == 50.0f && config.logit_soft_cap == 30.0f);
+    assert_int_equal(config.layers[0].window, 4096);
+    assert_int_equal(config.layers[1].window, 0);
+    octavo_config_deinit(&config);
+
+    config = load("{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": null, "
+                  "\"final_logit_softcapping\": null, " SIZES "}");
+    assert_true(config.attention_soft_cap == 0.0f && config.logit_soft_cap == 0.0f);
+    octavo_config_deinit(&config);
+
+    /* The first files of Gemma call the activation something else than it was. */
+    config = load("{\"model_type\": \"gemma\", \"hidden_act\": \"gelu\", \"hidden_activation\": "
+                  "null, " SIZES "}");
+    assert_int_equal(config.activation, OCTAVO_ACTIVATION_GELU_TANH);
+    assert_true(config.norm_offset == 1.0f && config.embed_scale == 8.0f);
+    octavo_config_deinit(&config);
+
+    config =
+        load("{\"model_type\": \"glm4\", \"head_dim\": 32, \"attention_bias\": true, " SIZES "}");
+    assert_int_equal(config.rope_dim, 16);
+    assert_int_equal(config.qkv_bias, OCTAVO_BIAS_NEEDED);
+    assert_int_equal(config.attn_o_bias, OCTAVO_BIAS_NONE);
+    octavo_config_deinit(&config);
+}
+
 /* A role's name in each place, and that a family's own goes before the common one. */
 static void test_names(void **state) {
     const octavo_checkpoint folder = {.body_prefix = "language_model.model.",
@@ -134,6 +230,10 @@ int main(void) {
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_absent_keys),
         cmocka_unit_test(test_llama3_frequencies),
+        cmocka_unit_test(test_yarn),
+        cmocka_unit_test(test_longrope),
+        cmocka_unit_test(test_layers_without_rope),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
