@@ -141,7 +141,9 @@ typedef struct octavo_step_input {
 
 /* One forward step. All or nothing: on failure every sequence is as it was.
  *   inputs  [n_inputs], each sequence at most once; together at most `chunk` ids
- * Allocates nothing. Statuses: INVALID (a bad id, a sequence twice or of another model), LIMIT (too
+ * Allocates nothing. Where a model's rope depends on the length of a sequence (longrope), the step
+ * in which a sequence passes the limit computes its keys again, which takes as long as its prompt
+ * did. Statuses: INVALID (a bad id, a sequence twice or of another model), LIMIT (too
  * many ids or sequences for a step, a sequence past the context, no free pages). */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_step(octavo_model *model,
                                                              const octavo_step_input *inputs,

@@ -216,6 +216,60 @@ static void put_slices(octavo_buffer *out, const octavo_slices *slices) {
     octavo_buffer_puts(out, "]");
 }
 
+static const char *activation_name(octavo_activation activation) {
+    switch (activation) {
+    case OCTAVO_ACTIVATION_SILU:
+        return "silu";
+    case OCTAVO_ACTIVATION_GELU_TANH:
+        return "gelu_tanh";
+    case OCTAVO_ACTIVATION_GELU:
+        return "gelu";
+    }
+    return "?";
+}
+
+/* What tells two ops of a kind apart. */
+static void put_params(octavo_buffer *out, const octavo_program *program, const octavo_op *op) {
+    const octavo_op_params *p = &op->params;
+    if (p->slices.n > 0) put_slices(out, &p->slices);
+    switch (op->kind) {
+    case OCTAVO_OP_NORM:
+        octavo_buffer_printf(out, ",\"norm\":\"%s\",\"eps\":%.9g",
+                             p->norm == OCTAVO_NORM_LAYER ? "layer" : "rms", (double)p->eps);
+        break;
+    case OCTAVO_OP_HEAD_NORM:
+        octavo_buffer_printf(out, ",\"norm\":\"rms\",\"eps\":%.9g", (double)p->eps);
+        break;
+    case OCTAVO_OP_ROPE_TABLE:
+        octavo_buffer_printf(out, ",\"scale\":%.9g", (double)p->speeds.scale);
+        if (p->speeds.long_frequencies)
+            octavo_buffer_printf(out, ",\"short_length\":%lld", (long long)p->speeds.short_length);
+        break;
+    case OCTAVO_OP_ROPE:
+        octavo_buffer_printf(out, ",\"pairing\":\"%s\"",
+                             p->pairing == OCTAVO_ROPE_HALF ? "half" : "pairwise");
+        break;
+    case OCTAVO_OP_ATTENTION:
+        octavo_buffer_printf(out, ",\"window\":%lld,\"scale\":%.9g,\"soft_cap\":%.9g",
+                             (long long)program->plans[p->plan].window, (double)p->scale,
+                             (double)p->soft_cap);
+        break;
+    case OCTAVO_OP_GATE:
+        octavo_buffer_printf(out, ",\"activation\":\"%s\"", activation_name(p->act));
+        break;
+    case OCTAVO_OP_EMBED:
+    case OCTAVO_OP_ADD:
+        octavo_buffer_printf(out, ",\"scale\":%.9g", (double)p->scale);
+        break;
+    case OCTAVO_OP_SCALE:
+        octavo_buffer_printf(out, ",\"scale\":%.9g,\"soft_cap\":%.9g", (double)p->scale,
+                             (double)p->soft_cap);
+        break;
+    default:
+        break;
+    }
+}
+
 static void put_op(octavo_buffer *out, const octavo_program *program, int index) {
     const octavo_op *op = &program->ops[index];
     const octavo_op_info *info = octavo_op_info_of(op->kind);
@@ -227,11 +281,7 @@ static void put_op(octavo_buffer *out, const octavo_program *program, int index)
             octavo_buffer_printf(out, "%s%d", n++ ? "," : "", op->in[i]);
     octavo_buffer_printf(out, "],\"out\":%d,\"part\":\"%s\"", op->out,
                          index < program->head_begin ? "body" : "head");
-    if (op->params.slices.n > 0) put_slices(out, &op->params.slices);
-    if (op->kind == OCTAVO_OP_ATTENTION)
-        octavo_buffer_printf(out, ",\"window\":%lld,\"scale\":%.9g",
-                             (long long)program->plans[op->params.plan].window,
-                             (double)op->params.scale);
+    put_params(out, program, op);
     octavo_buffer_printf(
         out,
         ",\"weight_bytes\":%.0f,\"activation_bytes_per_row\":%.0f,\"operations_per_row\":%.0f}",

@@ -25,6 +25,23 @@ int main(int argc, char **argv) {
         "\"default\",\"rope_theta\":10000.0}},\"layer_types\":[\"full_attention\","
         "\"sliding_attention\",\"sliding_attention\",\"full_attention\"],\"sliding_window\":"
         "9," SIZES "}}",
+        "{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.5,"
+        "\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"longrope\","
+        "\"short_factor\":[1,1,1,2],\"long_factor\":[1,2,3,4]},\"sliding_window\":9," SIZES "}",
+        "{\"model_type\":\"qwen3\",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
+        "\"beta_fast\":32,\"beta_slow\":1,\"mscale\":1.0,\"mscale_all_dim\":0.5,"
+        "\"truncate\":false,\"original_max_position_embeddings\":32}," SIZES "}",
+        "{\"model_type\":\"gemma2\",\"attn_logit_softcapping\":50.0,"
+        "\"final_logit_softcapping\":null," SIZES "}",
+        "{\"model_type\":\"granite\",\"embedding_multiplier\":12.0,\"logits_scaling\":8.0,"
+        "\"residual_multiplier\":0.2,\"attention_multiplier\":0.1," SIZES "}",
+        "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
+        "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"
+        "\"sliding_window\":9,\"sliding_window_pattern\":4," SIZES "}",
+        "{\"model_type\":\"glm4\",\"head_dim\":32,\"partial_rotary_factor\":0.5," SIZES "}",
+        "{\"model_type\":\"starcoder2\",\"use_bias\":true,\"norm_epsilon\":1e-05," SIZES "}",
+        "{\"model_type\":\"gpt_neox\",\"rotary_pct\":0.25,\"rotary_emb_base\":10000,"
+        "\"use_parallel_residual\":false,\"hidden_act\":\"gelu\"," SIZES "}",
     };
     if (argc != 2) {
         fprintf(stderr, "usage: fuzz_config_seeds FOLDER\n");
