@@ -53,9 +53,14 @@ static octavo_status read_original(const source *from, octavo_rope_config *rope)
     const octavo_key factor = {"rope.scaling.factor", "factor"};
     const octavo_config_reader *reader =
         octavo_config_has(from->reader, key) ? from->reader : from->top;
+    int64_t original = 0;
     octavo_status status =
-        octavo_config_positive(reader, key, (double)from->config->context, &rope->original_context);
+        octavo_config_is_hf(reader)
+            ? octavo_config_positive(reader, key, (double)from->config->context,
+                                     &rope->original_context)
+            : octavo_config_integer(reader, key, from->config->context, 1, 1 << 28, &original);
     if (status) return status;
+    if (!octavo_config_is_hf(reader)) rope->original_context = (float)original;
     return octavo_config_positive(from->reader, factor,
                                   (double)from->config->context / (double)rope->original_context,
                                   &rope->factor);
