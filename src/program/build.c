@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static int reject(octavo_builder *builder, const char *name, const char *why) {
+int octavo_build_reject(octavo_builder *builder, const char *name, const char *why) {
     if (builder->status == OCTAVO_OK)
         builder->status = octavo_fail(
             &builder->error, OCTAVO_ERROR_INVALID,
@@ -60,7 +60,7 @@ static int add_activation(octavo_builder *builder, const char *name, const char 
                           const int64_t *extent, bool is_q8) {
     octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_ACTIVATION, .is_q8 = is_q8};
     memcpy(tensor.axes, axes, strlen(axes));
-    for (int i = 1; axes[i]; i++)
+    for (int i = axes[0] == 'p' ? 0 : 1; axes[i]; i++)
         tensor.extent[i] = extent[i];
     return add_tensor(builder, tensor);
 }
@@ -115,15 +115,15 @@ int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_
     octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_WEIGHT, .weight = weight};
     const char *axes = strrchr(name, '_');
     if (!axes || strlen(axes + 1) > OCTAVO_TENSOR_AXES)
-        return reject(builder, name, "no axes in its name");
+        return octavo_build_reject(builder, name, "no axes in its name");
     int64_t elements = 1;
     for (int i = 0; axes[1 + i]; i++) {
         tensor.axes[i] = axes[1 + i];
         tensor.extent[i] = extent[i];
         elements *= extent[i];
     }
-    if (elements != weight->n * weight->k)
-        return reject(builder, name, "extents that are not the weight's");
+    if (elements != weight->n * weight->k * (weight->stack ? weight->stack : 1))
+        return octavo_build_reject(builder, name, "extents that are not the weight's");
     return add_tensor(builder, tensor);
 }
 
@@ -147,7 +147,7 @@ int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_hea
 int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale) {
     const octavo_tensor *w = tensor_of(builder, weight);
     if (!w || w->kind != OCTAVO_TENSOR_WEIGHT)
-        return reject(builder, name, "embedding without a weight");
+        return octavo_build_reject(builder, name, "embedding without a weight");
     const int64_t extent[] = {0, w->weight->k};
     int out = add_activation(builder, name, "td", extent, false);
     return add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale},
@@ -168,11 +168,12 @@ int octavo_build_norm(octavo_builder *builder, const char *name, int x,
     const octavo_tensor *in = tensor_of(builder, x), *scale = tensor_of(builder, desc->scale);
     const octavo_tensor *bias = tensor_of(builder, desc->bias);
     if (!is_activation(in, false) || slices.cut[slices.n] != width_of(in))
-        return reject(builder, name, "norm of something that is not rows of that width");
+        return octavo_build_reject(builder, name,
+                                   "norm of something that is not rows of that width");
     if (!scale || scale->extent[0] != width_of(in) || (bias && bias->extent[0] != width_of(in)))
-        return reject(builder, name, "norm scale or bias of another width");
+        return octavo_build_reject(builder, name, "norm scale or bias of another width");
     if (bias && desc->kind == OCTAVO_NORM_RMS)
-        return reject(builder, name, "a bias at an RMS norm");
+        return octavo_build_reject(builder, name, "a bias at an RMS norm");
     int out = add_activation(builder, name, in->axes, in->extent, false);
     octavo_op_params params = {.norm = desc->kind, .eps = desc->eps, .slices = slices};
     return add_op(builder, OCTAVO_OP_NORM, out, params, x, desc->scale, desc->bias,
@@ -182,9 +183,9 @@ int octavo_build_norm(octavo_builder *builder, const char *name, int x,
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps) {
     const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
     if (!is_activation(in, false) || strlen(in->axes) != 3)
-        return reject(builder, "head norm", "input is not [t, n, h]");
+        return octavo_build_reject(builder, "head norm", "input is not [t, n, h]");
     if (!weight || weight->extent[0] != in->extent[2])
-        return reject(builder, in->name, "norm scale of another head width");
+        return octavo_build_reject(builder, in->name, "norm scale of another head width");
     octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(in->extent[2], 1)};
     return add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR);
@@ -193,7 +194,7 @@ int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps)
 static int add_quantised(octavo_builder *builder, const char *name, int x) {
     const octavo_tensor *in = tensor_of(builder, x);
     if (!is_activation(in, false) || width_of(in) % OCTAVO_BLOCK != 0)
-        return reject(builder, name, "rows that cannot be cut into blocks of 32");
+        return octavo_build_reject(builder, name, "rows that cannot be cut into blocks of 32");
     int out = add_activation(builder, name, in->axes, in->extent, true);
     return add_op(builder, OCTAVO_OP_QUANTISE, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
@@ -217,13 +218,14 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
     const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
     const octavo_tensor *b = tensor_of(builder, bias);
     if (!in || !w || in->kind != OCTAVO_TENSOR_ACTIVATION || w->kind != OCTAVO_TENSOR_WEIGHT)
-        return reject(builder, name, "matmul without an input or a weight");
+        return octavo_build_reject(builder, name, "matmul without an input or a weight");
     if (in->is_q8 && !octavo_weight_info_of(w->weight->type)->is_quantised)
-        return reject(builder, name, "quantised rows with a float weight");
+        return octavo_build_reject(builder, name, "quantised rows with a float weight");
     if (w->weight->k != width_of(in) || slices.cut[slices.n] != w->weight->k)
-        return reject(builder, name, "input and weight differ in width");
+        return octavo_build_reject(builder, name, "input and weight differ in width");
     if (w->weight->n != extent0 * extent1 || (b && b->extent[0] != w->weight->n))
-        return reject(builder, name, "outputs of the weight, the bias and the result differ");
+        return octavo_build_reject(builder, name,
+                                   "outputs of the weight, the bias and the result differ");
     char full[OCTAVO_TENSOR_AXES + 1] = {in->axes[0]};
     memcpy(full + 1, axes, strlen(axes));
     const int64_t extent[] = {0, extent0, extent1};
@@ -236,7 +238,8 @@ int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pai
     const octavo_tensor *in = tensor_of(builder, x), *cs = tensor_of(builder, table);
     if (!is_activation(in, false) || strlen(in->axes) != 3 || !is_activation(cs, false) ||
         cs->extent[1] > in->extent[2])
-        return reject(builder, "rope", "input is not [t, n, h] or narrower than its table");
+        return octavo_build_reject(builder, "rope",
+                                   "input is not [t, n, h] or narrower than its table");
     return add_op(builder, OCTAVO_OP_ROPE, x, (octavo_op_params){.pairing = pairing}, x, table,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
@@ -260,16 +263,18 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     const octavo_tensor *v = tensor_of(builder, desc->value),
                         *cache = tensor_of(builder, desc->cache);
     if (!is_activation(q, false) || !is_activation(k, false) || !is_activation(v, false) || !cache)
-        return reject(builder, name, "attention without query, key, value or cache");
+        return octavo_build_reject(builder, name, "attention without query, key, value or cache");
     if (k->extent[1] != v->extent[1] || q->extent[1] % k->extent[1] != 0 ||
         q->extent[2] != k->extent[2] || k->extent[2] != v->extent[2] ||
         cache->extent[1] != k->extent[1] || cache->extent[2] != k->extent[2])
-        return reject(builder, name, "heads or head widths of query, key, value and cache differ");
+        return octavo_build_reject(builder, name,
+                                   "heads or head widths of query, key, value and cache differ");
     int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
                                                               .n_kv_heads = k->extent[1],
                                                               .head_dim = q->extent[2],
                                                               .window = desc->window});
-    if (plan < 0) return reject(builder, name, "too many kinds of attention in one program");
+    if (plan < 0)
+        return octavo_build_reject(builder, name, "too many kinds of attention in one program");
     octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
     const int64_t extent[] = {0, q->extent[1], q->extent[2]};
     int out = add_activation(builder, name, "tnh", extent, false);
@@ -286,8 +291,9 @@ static int add_elementwise(octavo_builder *builder, octavo_op_kind kind, const c
                            int b, octavo_op_params params) {
     const octavo_tensor *x = tensor_of(builder, a), *y = tensor_of(builder, b);
     if (!is_activation(x, false) || (b != OCTAVO_NO_TENSOR && !is_activation(y, false)))
-        return reject(builder, name, "an operand that is not rows of f32");
-    if (y && width_of(x) != width_of(y)) return reject(builder, name, "operands differ in width");
+        return octavo_build_reject(builder, name, "an operand that is not rows of f32");
+    if (y && width_of(x) != width_of(y))
+        return octavo_build_reject(builder, name, "operands differ in width");
     int out = add_activation(builder, name, x->axes, x->extent, false);
     return add_op(builder, kind, out, params, a, b, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
@@ -298,13 +304,13 @@ int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int u
 }
 
 int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale) {
-    if (b == OCTAVO_NO_TENSOR) return reject(builder, name, "a sum of one operand");
+    if (b == OCTAVO_NO_TENSOR) return octavo_build_reject(builder, name, "a sum of one operand");
     return add_elementwise(builder, OCTAVO_OP_ADD, name, a, b, (octavo_op_params){.scale = scale});
 }
 
 int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_cap) {
     if (!is_activation(tensor_of(builder, x), false))
-        return reject(builder, "scale", "input is not rows of f32");
+        return octavo_build_reject(builder, "scale", "input is not rows of f32");
     return add_op(builder, OCTAVO_OP_SCALE, x,
                   (octavo_op_params){.scale = scale, .soft_cap = soft_cap}, x, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
@@ -313,18 +319,96 @@ int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_c
 int octavo_build_select(octavo_builder *builder, const char *name, int x) {
     const octavo_tensor *in = tensor_of(builder, x);
     if (!is_activation(in, false) || strlen(in->axes) != 2)
-        return reject(builder, name, "selection from something that is not [t, d]");
+        return octavo_build_reject(builder, name, "selection from something that is not [t, d]");
     builder->program->head_begin = builder->program->n_ops;
     int out = add_activation(builder, name, "rd", in->extent, false);
     return add_op(builder, OCTAVO_OP_SELECT, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
+/* ---- experts ---- */
+
+int octavo_build_route(octavo_builder *builder, const char *name, int logits,
+                       const octavo_router *router) {
+    octavo_program *program = builder->program;
+    const octavo_tensor *in = tensor_of(builder, logits);
+    if (!is_activation(in, false) || strlen(in->axes) != 2 || in->axes[0] != 't')
+        return octavo_build_reject(builder, name, "routing by something that is not [t, e]");
+    if (router->n_chosen < 1 || router->n_chosen > in->extent[1] ||
+        in->extent[1] > OCTAVO_MAX_EXPERTS)
+        return octavo_build_reject(builder, name, "a choice among too few or too many experts");
+    const int n_experts = (int)in->extent[1];
+    const int64_t extent[] = {0, (int64_t)(router->n_chosen * sizeof(octavo_choice) / 4)};
+    int out = add_activation(builder, name, "tc", extent, false);
+    add_op(builder, OCTAVO_OP_ROUTE, out, (octavo_op_params){.router = *router}, logits,
+           OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    if (program->n_experts < n_experts) program->n_experts = n_experts;
+    if (program->n_chosen < router->n_chosen) program->n_chosen = router->n_chosen;
+    return add_op(builder, OCTAVO_OP_GROUP, out, (octavo_op_params){.router = *router}, out,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+/* Experts that a row of a router's result chooses, 0 for something else. */
+static int64_t chosen_of(const octavo_tensor *route) {
+    if (!is_activation(route, false) || strcmp(route->axes, "tc") != 0) return 0;
+    return route->extent[1] * 4 / (int64_t)sizeof(octavo_choice);
+}
+
+int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route) {
+    const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
+    if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || strlen(in->axes) != 2 ||
+        chosen_of(chosen) == 0)
+        return octavo_build_reject(builder, name, "rows or choices that cannot be gathered");
+    const char axes[] = {'p', in->axes[1], 0};
+    const int64_t extent[] = {chosen_of(chosen), in->extent[1]};
+    int out = add_activation(builder, name, axes, extent, in->is_q8);
+    return add_op(builder, OCTAVO_OP_GATHER, out, (octavo_op_params){0}, x, route, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
+                               int route, octavo_slices slices, char axis) {
+    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
+    const octavo_tensor *chosen = tensor_of(builder, route);
+    if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || in->axes[0] != 'p' || !w ||
+        w->kind != OCTAVO_TENSOR_WEIGHT || chosen_of(chosen) != in->extent[0])
+        return octavo_build_reject(builder, name, "experts without rows, weights or choices");
+    if (in->is_q8 && !octavo_weight_info_of(w->weight->type)->is_quantised)
+        return octavo_build_reject(builder, name, "quantised rows with float weights");
+    if (w->weight->stack < 1 || w->weight->k != width_of(in) ||
+        slices.cut[slices.n] != w->weight->k)
+        return octavo_build_reject(builder, name, "input and weights differ in width");
+    const char axes[] = {'p', axis, 0};
+    const int64_t extent[] = {in->extent[0], w->weight->n};
+    int out = add_activation(builder, name, axes, extent, false);
+    return add_op(builder, OCTAVO_OP_EXPERT_MATMUL, out, (octavo_op_params){.slices = slices}, x,
+                  weight, route, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route) {
+    const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
+    if (!is_activation(in, false) || in->axes[0] != 'p' || chosen_of(chosen) != in->extent[0])
+        return octavo_build_reject(builder, name, "rows or choices that cannot be combined");
+    const char axes[] = {'t', in->axes[1], 0};
+    int out = add_activation(builder, name, axes, in->extent, false);
+    return add_op(builder, OCTAVO_OP_COMBINE, out, (octavo_op_params){0}, x, route,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_row_gate(octavo_builder *builder, int x, int gate) {
+    const octavo_tensor *in = tensor_of(builder, x), *by = tensor_of(builder, gate);
+    if (!is_activation(in, false) || !is_activation(by, false) || width_of(by) != 1 ||
+        in->axes[0] != by->axes[0])
+        return octavo_build_reject(builder, "row gate", "not one number for each row");
+    return add_op(builder, OCTAVO_OP_ROW_GATE, x, (octavo_op_params){0}, x, gate, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR);
+}
+
 octavo_status octavo_build_finish(octavo_builder *builder, int logits, octavo_error *error) {
     octavo_program *program = builder->program;
     const octavo_tensor *result = tensor_of(builder, logits);
     if (builder->status == OCTAVO_OK && (!result || result->axes[0] != 'r'))
-        reject(builder, "logits_tv", "not a result of the head");
+        octavo_build_reject(builder, "logits_tv", "not a result of the head");
     program->logits = logits;
     if (builder->status == OCTAVO_OK && !octavo_program_plan_memory(program))
         builder->status =

@@ -77,6 +77,26 @@ int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int u
 int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale);
 /* x * scale, then soft-capped (0: not), in place: gives x. */
 int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_cap);
+/* ---- experts: route, gather, products over the gathered rows, combine; one after the other ----
+ */
+
+/* [t, c]: the choices of each token from logits [t, e], which are used up. */
+int octavo_build_route(octavo_builder *builder, const char *name, int logits,
+                       const octavo_router *router);
+/* [p, ...]: the row of x [t, ...], as octavo_build_operands gave it, of each pair. */
+int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route);
+/* [p, axis]: each row of x [p, ...] times its expert's matrix of a stack [e, outputs, inputs]. */
+int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
+                               int route, octavo_slices slices, char axis);
+/* [t, ...]: the weighted sum, by ascending expert, of each token's rows of x [p, ...], which are
+ * used up. */
+int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route);
+/* Row t of x [t, ...] times sigmoid(gate[t]), gate [t, 1]; in place: gives x. */
+int octavo_build_row_gate(octavo_builder *builder, int x, int gate);
+
+/* Keeps a mistake in the description that is found outside of these functions. */
+int octavo_build_reject(octavo_builder *builder, const char *name, const char *why);
+
 /* Rows of x that need logits: [r, d]. Everything added from here on belongs to the head. */
 int octavo_build_select(octavo_builder *builder, const char *name, int x);
 

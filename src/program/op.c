@@ -5,54 +5,21 @@
  */
 #include "program/op.h"
 
-#include "program/run.h"
+#include "program/operand.h"
 
 #include <math.h>
 #include <string.h>
-
-/* ---- operands ---- */
-
-static const octavo_tensor *tensor_at(octavo_run *run, int id) {
-    return &run->program->tensors[id];
-}
-
-static void *row_of(octavo_run *run, int id, int64_t row) {
-    const octavo_tensor *tensor = tensor_at(run, id);
-    return run->arena + tensor->offset + (size_t)row * tensor->row_bytes;
-}
-
-static int64_t width_of(const octavo_tensor *tensor) {
-    int64_t width = 1;
-    for (int i = 1; tensor->axes[i]; i++)
-        width *= tensor->extent[i];
-    return width;
-}
-
-/* Rows that the tensor has in the step at hand. */
-static int64_t rows_of(octavo_run *run, int id) {
-    return tensor_at(run, id)->axes[0] == 'r' ? run->row_end - run->row_begin : run->step->n_tokens;
-}
-
-typedef struct row_range {
-    int64_t begin, end;
-} row_range;
-
-static row_range share_rows(octavo_run *run, int id, int thread, int n_threads) {
-    row_range range;
-    octavo_pool_share(rows_of(run, id), 1, thread, n_threads, &range.begin, &range.end);
-    return range;
-}
 
 /* ---- rows ---- */
 
 /* in: ids, weight. */
 static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const octavo_weight *weight = tensor_at(run, op->in[1])->weight;
+    const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         int32_t id = run->step->ids[t];
-        float *out = row_of(run, op->out, t);
+        float *out = octavo_row_of(run, op->out, t);
         octavo_weight_unpack_row(weight->type, out,
                                  weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes,
                                  id % OCTAVO_PANEL, weight->k);
@@ -74,12 +41,12 @@ static const float *frequencies_of(const octavo_run *run, const octavo_rope_spee
 /* in: positions. The angle is rounded to f32 once, as the models' own code does. */
 static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_rope_speeds *speeds = &op->params.speeds;
-    const int64_t pairs = tensor_at(run, op->out)->extent[1] / 2;
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const int64_t pairs = octavo_tensor_at(run, op->out)->extent[1] / 2;
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     int s = 0;
     for (int64_t t = rows.begin; t < rows.end; t++) {
         const float *frequencies = frequencies_of(run, speeds, t, &s);
-        float *cs = row_of(run, op->out, t);
+        float *cs = octavo_row_of(run, op->out, t);
         for (int64_t i = 0; i < pairs; i++) {
             float angle = (float)run->step->positions[t] * frequencies[i];
             cs[2 * i] = (float)cos((double)angle) * speeds->scale;
@@ -88,18 +55,13 @@ static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int
     }
 }
 
-/* The vector of an operand that may be none. */
-static const float *vector_of(octavo_run *run, int id) {
-    return id == OCTAVO_NO_TENSOR ? NULL : tensor_at(run, id)->vector;
-}
-
 /* in: x, scale, bias or none. */
 static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const float *scale = vector_of(run, op->in[1]), *bias = vector_of(run, op->in[2]);
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const float *scale = octavo_vector_of(run, op->in[1]), *bias = octavo_vector_of(run, op->in[2]);
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        float *out = row_of(run, op->out, t);
-        const float *x = row_of(run, op->in[0], t);
+        float *out = octavo_row_of(run, op->out, t);
+        const float *x = octavo_row_of(run, op->in[0], t);
         if (op->params.norm == OCTAVO_NORM_LAYER)
             octavo_layer_norm(&run->vector, out, x, scale, bias, &op->params.slices,
                               op->params.eps);
@@ -110,11 +72,11 @@ static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_thr
 
 /* in: x, scale; in place. */
 static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const octavo_tensor *x = tensor_at(run, op->out);
-    const float *scale = tensor_at(run, op->in[1])->vector;
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const octavo_tensor *x = octavo_tensor_at(run, op->out);
+    const float *scale = octavo_tensor_at(run, op->in[1])->vector;
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        float *row = row_of(run, op->out, t);
+        float *row = octavo_row_of(run, op->out, t);
         for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2])
             octavo_rms_norm(&run->vector, row, row, scale, &op->params.slices, op->params.eps);
     }
@@ -122,20 +84,21 @@ static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int 
 
 /* in: x. */
 static void run_quantise(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const int64_t width = width_of(tensor_at(run, op->out));
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++)
-        run->vector.quantise_q8(row_of(run, op->out, t), row_of(run, op->in[0], t), width);
+        run->vector.quantise_q8(octavo_row_of(run, op->out, t), octavo_row_of(run, op->in[0], t),
+                                width);
 }
 
 /* in: x, table; in place. */
 static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const octavo_tensor *x = tensor_at(run, op->out);
-    const int64_t pairs = tensor_at(run, op->in[1])->extent[1] / 2;
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const octavo_tensor *x = octavo_tensor_at(run, op->out);
+    const int64_t pairs = octavo_tensor_at(run, op->in[1])->extent[1] / 2;
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        const float *cs = row_of(run, op->in[1], t);
-        float *row = row_of(run, op->out, t);
+        const float *cs = octavo_row_of(run, op->in[1], t);
+        float *row = octavo_row_of(run, op->out, t);
         for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2]) {
             if (op->params.pairing == OCTAVO_ROPE_HALF)
                 run->vector.rope_half(row, cs, pairs);
@@ -147,12 +110,12 @@ static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_thr
 
 /* in: gate, up or none. */
 static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const int64_t width = width_of(tensor_at(run, op->out));
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        float *out = row_of(run, op->out, t);
-        const float *gate = row_of(run, op->in[0], t);
-        const float *up = op->in[1] == OCTAVO_NO_TENSOR ? NULL : row_of(run, op->in[1], t);
+        float *out = octavo_row_of(run, op->out, t);
+        const float *gate = octavo_row_of(run, op->in[0], t);
+        const float *up = op->in[1] == OCTAVO_NO_TENSOR ? NULL : octavo_row_of(run, op->in[1], t);
         switch (op->params.act) {
         case OCTAVO_ACTIVATION_SILU:
             run->vector.gate_silu(out, gate, up, width);
@@ -169,25 +132,25 @@ static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_thr
 
 /* in: a, b. */
 static void run_add(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const int64_t width = width_of(tensor_at(run, op->out));
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        float *out = row_of(run, op->out, t);
-        const float *b = row_of(run, op->in[1], t);
+        float *out = octavo_row_of(run, op->out, t);
+        const float *b = octavo_row_of(run, op->in[1], t);
         if (op->params.scale != 1.0f) {
             run->vector.scale_mul(out, b, op->params.scale, NULL, width);
             b = out;
         }
-        run->vector.add(out, row_of(run, op->in[0], t), b, width);
+        run->vector.add(out, octavo_row_of(run, op->in[0], t), b, width);
     }
 }
 
 /* in: x; in place. */
 static void run_scale(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const int64_t width = width_of(tensor_at(run, op->out));
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        float *x = row_of(run, op->out, t);
+        float *x = octavo_row_of(run, op->out, t);
         if (op->params.scale != 1.0f) run->vector.scale_mul(x, x, op->params.scale, NULL, width);
         if (op->params.soft_cap != 0.0f) run->vector.soft_cap(x, op->params.soft_cap, width);
     }
@@ -195,19 +158,20 @@ static void run_scale(octavo_run *run, const octavo_op *op, int thread, int n_th
 
 /* in: x. */
 static void run_select(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const size_t bytes = (size_t)tensor_at(run, op->out)->extent[1] * sizeof(float);
-    row_range rows = share_rows(run, op->out, thread, n_threads);
+    const size_t bytes = (size_t)octavo_tensor_at(run, op->out)->extent[1] * sizeof(float);
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t r = rows.begin; r < rows.end; r++)
-        memcpy(row_of(run, op->out, r),
-               row_of(run, op->in[0], run->step->logit_rows[run->row_begin + r]), bytes);
+        memcpy(octavo_row_of(run, op->out, r),
+               octavo_row_of(run, op->in[0], run->step->logit_rows[run->row_begin + r]), bytes);
 }
 
 /* ---- matmul ---- */
 
 /* in: x, weight, bias or none. Threads share the panels. */
 static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const octavo_tensor *x = tensor_at(run, op->in[0]), *out = tensor_at(run, op->out);
-    const octavo_weight *weight = tensor_at(run, op->in[1])->weight;
+    const octavo_tensor *x = octavo_tensor_at(run, op->in[0]),
+                        *out = octavo_tensor_at(run, op->out);
+    const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     octavo_matmul_args args = {
         .type = weight->type,
         .weight = weight->data,
@@ -216,13 +180,13 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
         .slices = &op->params.slices,
         .slice_begin = 0,
         .slice_end = op->params.slices.n,
-        .x = row_of(run, op->in[0], 0),
+        .x = octavo_row_of(run, op->in[0], 0),
         .x_stride = x->row_bytes,
         .is_q8 = x->is_q8,
-        .n_rows = rows_of(run, op->out),
-        .out = row_of(run, op->out, 0),
+        .n_rows = octavo_rows_of(run, op->out),
+        .out = octavo_row_of(run, op->out, 0),
         .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
-        .bias = vector_of(run, op->in[2]),
+        .bias = octavo_vector_of(run, op->in[2]),
     };
     int64_t begin, end;
     octavo_pool_share((weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL, 1, thread, n_threads, &begin,
@@ -238,6 +202,11 @@ static size_t weight_bytes_of(const octavo_tensor *tensor) {
     return tensor->kind == OCTAVO_TENSOR_VECTOR ? (size_t)tensor->extent[0] * sizeof(float) : 0;
 }
 
+/* Rows of a tensor in a step of so many tokens. */
+static double rows_for(const octavo_tensor *tensor, int64_t rows) {
+    return (double)rows * (tensor->axes[0] == 'p' ? (double)tensor->extent[0] : 1.0);
+}
+
 /* Every operand is read once, the result is written once; `operations` for each element of the
  * result. */
 static octavo_op_cost cost_of_operands(const octavo_program *program, const octavo_op *op,
@@ -247,11 +216,11 @@ static octavo_op_cost cost_of_operands(const octavo_program *program, const octa
         if (op->in[i] == OCTAVO_NO_TENSOR) continue;
         const octavo_tensor *tensor = &program->tensors[op->in[i]];
         cost.weight_bytes += (double)weight_bytes_of(tensor);
-        cost.activation_bytes += (double)tensor->row_bytes * (double)rows;
+        cost.activation_bytes += (double)tensor->row_bytes * rows_for(tensor, rows);
     }
     const octavo_tensor *out = &program->tensors[op->out];
-    cost.activation_bytes += (double)out->row_bytes * (double)rows;
-    cost.operations = operations * (double)width_of(out) * (double)rows;
+    cost.activation_bytes += (double)out->row_bytes * rows_for(out, rows);
+    cost.operations = operations * (double)octavo_width_of(out) * rows_for(out, rows);
     return cost;
 }
 
@@ -272,6 +241,19 @@ static octavo_op_cost cost_matmul(const octavo_program *program, const octavo_op
     return cost_of_operands(program, op, rows, 2.0 * (double)program->tensors[op->in[1]].weight->k);
 }
 
+/* Of the stack only the experts that are chosen, at most one for each row. */
+static octavo_op_cost cost_experts(const octavo_program *program, const octavo_op *op,
+                                   int64_t rows) {
+    const octavo_tensor *weight = &program->tensors[op->in[1]];
+    octavo_op_cost cost = cost_matmul(program, op, rows);
+    const double pairs = rows_for(&program->tensors[op->in[0]], rows);
+    if (pairs < (double)weight->weight->stack)
+        cost.weight_bytes *= pairs;
+    else
+        cost.weight_bytes *= (double)weight->weight->stack;
+    return cost;
+}
+
 const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
     static const octavo_op_info table[OCTAVO_OP_KINDS] = {
         [OCTAVO_OP_EMBED] = {"embed", "t,vd->td", run_embed, cost_embed},
@@ -290,6 +272,13 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
         [OCTAVO_OP_SCALE] = {"scale", "tx->tx", run_scale, cost_rows},
         [OCTAVO_OP_SELECT] = {"select", "td->rd", run_select, cost_rows},
+        [OCTAVO_OP_ROUTE] = {"route", "te->tc", octavo_run_route, cost_rows},
+        [OCTAVO_OP_GROUP] = {"group", "tc->tc", octavo_run_group, cost_rows},
+        [OCTAVO_OP_GATHER] = {"gather", "tx,tc->px", octavo_run_gather, cost_rows},
+        [OCTAVO_OP_EXPERT_MATMUL] = {"expert_matmul", "px,exy,tc->py", octavo_run_expert_matmul,
+                                     cost_experts},
+        [OCTAVO_OP_COMBINE] = {"combine", "px,tc->tx", octavo_run_combine, cost_rows},
+        [OCTAVO_OP_ROW_GATE] = {"row_gate", "tx,t->tx", octavo_run_row_gate, cost_rows},
     };
     return &table[kind];
 }

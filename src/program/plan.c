@@ -8,6 +8,7 @@
 #include "program/program.h"
 
 static size_t tensor_rows(const octavo_program *program, const octavo_tensor *tensor) {
+    if (tensor->axes[0] == 'p') return (size_t)program->max_tokens * (size_t)tensor->extent[0];
     return (size_t)(tensor->axes[0] == 'r' ? program->max_rows : program->max_tokens);
 }
 

@@ -12,7 +12,8 @@
  * Axis letters, those of the sharding rules:
  *   t tokens of the step   d model width   n query heads   k kv heads   h head width
  *   f feed-forward width   e experts       v vocabulary    s cache slots
- * and r, rows of the step that need logits.
+ * and r, rows of the step that need logits; c, what the router says of a token's experts; p, pairs
+ * of a token and an expert of its choice, by expert.
  */
 #ifndef OCTAVO_PROGRAM_PROGRAM_H
 #define OCTAVO_PROGRAM_PROGRAM_H
@@ -45,7 +46,8 @@ typedef enum octavo_tensor_kind {
 /* A matrix of weights in packed form; owned by whoever bound it (the model). */
 typedef struct octavo_weight {
     octavo_weight_type type;
-    int64_t n, k; /* outputs, inputs */
+    int64_t n, k;  /* outputs, inputs */
+    int64_t stack; /* so many matrices one behind the other, those of experts; 0: one alone */
     const uint8_t
         *data; /* [ceil(n / 32)] panels, see kernels/weight.h; NULL in a program without data */
 } octavo_weight;
@@ -55,7 +57,8 @@ typedef struct octavo_tensor {
     int layer;        /* or OCTAVO_NO_LAYER */
     octavo_tensor_kind kind;
     char axes[OCTAVO_TENSOR_AXES + 1];
-    int64_t extent[OCTAVO_TENSOR_AXES]; /* 0 where the step decides: t and r */
+    int64_t extent[OCTAVO_TENSOR_AXES]; /* 0 where the step decides: t and r; of p, experts that a
+                                           token chooses */
     bool is_q8;                         /* rows of octavo_q8_block instead of f32 */
 
     const octavo_weight *weight; /* OCTAVO_TENSOR_WEIGHT */
@@ -82,6 +85,12 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_ADD,
     OCTAVO_OP_SCALE,
     OCTAVO_OP_SELECT,
+    OCTAVO_OP_ROUTE,
+    OCTAVO_OP_GROUP,
+    OCTAVO_OP_GATHER,
+    OCTAVO_OP_EXPERT_MATMUL,
+    OCTAVO_OP_COMBINE,
+    OCTAVO_OP_ROW_GATE,
     OCTAVO_OP_KINDS,
 } octavo_op_kind;
 
@@ -100,6 +109,24 @@ typedef enum octavo_rope_pairing {
     OCTAVO_ROPE_HALF,     /* dimensions i and i + pairs (NeoX) */
     OCTAVO_ROPE_PAIRWISE, /* dimensions 2i and 2i + 1 (GPT-J) */
 } octavo_rope_pairing;
+
+/* How a token's experts follow from its logits. Scores are the softmax or the sigmoids of all
+ * logits; the experts of the highest scores are chosen (of equal ones the first), and their scores
+ * are the weights of what they give. */
+typedef struct octavo_router {
+    bool is_sigmoid;
+    bool is_normalised; /* weights are divided by their sum */
+    float scale;        /* of the weights, at last */
+    int n_chosen;       /* experts of a token */
+} octavo_router;
+
+enum { OCTAVO_MAX_EXPERTS = 1024 };
+
+/* What a row of a router's result holds, n_chosen times, by ascending expert. */
+typedef struct octavo_choice {
+    int32_t expert;
+    float weight;
+} octavo_choice;
 
 /* How fast pairs turn. The arrays live as long as the program. */
 typedef struct octavo_rope_speeds {
@@ -121,6 +148,7 @@ typedef struct octavo_op_params {
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */
     int plan;                    /* ATTENTION: index into the program's plans */
+    octavo_router router;        /* ROUTE */
 } octavo_op_params;
 
 typedef struct octavo_op {
@@ -148,6 +176,8 @@ typedef struct octavo_program {
 
     octavo_plan_key plans[OCTAVO_MAX_PLANS];
     int n_plans;
+
+    int n_experts, n_chosen; /* the most of any router, 0 without one */
 
     int max_tokens;     /* t of the largest step */
     int max_rows;       /* r of the largest group */

@@ -41,6 +41,17 @@ static octavo_status alloc_plans(octavo_run *run, const octavo_run_options *opti
                           : octavo_fail_memory(error, "attention workspace", workspace_bytes);
 }
 
+static octavo_status alloc_experts(octavo_run *run, octavo_error *error) {
+    const octavo_program *program = run->program;
+    if (program->n_experts == 0) return OCTAVO_OK;
+    const size_t pairs = (size_t)program->max_tokens * (size_t)program->n_chosen;
+    run->expert_begin = octavo_alloc_zero((size_t)program->n_experts + 1, sizeof(int32_t));
+    run->expert_pair = octavo_alloc_zero(pairs, sizeof(int32_t));
+    return run->expert_begin && run->expert_pair
+               ? OCTAVO_OK
+               : octavo_fail_memory(error, "choices of experts", pairs * sizeof(int32_t));
+}
+
 octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, octavo_pool *pool,
                               const octavo_kv_cache *cache, const octavo_run_options *options,
                               octavo_error *error) {
@@ -49,7 +60,7 @@ octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, oc
     octavo_vector_kernels_init(&run->vector, options->cpu);
     octavo_attention_kernels_init(&run->attention, options->cpu);
     octavo_status status = alloc_plans(run, options, error);
-    if (status) goto cleanup;
+    if (status || (status = alloc_experts(run, error))) goto cleanup;
     run->arena = octavo_alloc_aligned(program->arena_bytes ? program->arena_bytes : 1);
     if (!run->arena) {
         status = octavo_fail_memory(error, "activations", program->arena_bytes);
@@ -65,6 +76,8 @@ void octavo_run_deinit(octavo_run *run) {
     for (int i = 0; i < OCTAVO_MAX_PLANS; i++)
         octavo_free_aligned(run->plan_memory[i]);
     octavo_free_aligned(run->workspace);
+    octavo_free(run->expert_begin);
+    octavo_free(run->expert_pair);
     octavo_free_aligned(run->arena);
     *run = (octavo_run){0};
 }

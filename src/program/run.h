@@ -40,6 +40,7 @@ typedef struct octavo_run_options {
  *   step, row_begin, row_end,  thread 0, before the threads start or between two barriers
  *   plans
  *   arena, workspace           all threads, each op its own share; ops are parted by barriers
+ *   expert_begin, expert_pair  thread 0, in the group op
  *   everything else            nobody */
 struct octavo_run {
     const octavo_program *program;
@@ -54,6 +55,8 @@ struct octavo_run {
     octavo_attention_limits limits[OCTAVO_MAX_PLANS];
     void *plan_memory[OCTAVO_MAX_PLANS];
     void *workspace;
+    int32_t *expert_begin; /* [n_experts + 1] first pair of each expert */
+    int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice */
 
     const octavo_step *step;
     int row_begin, row_end; /* the group of logit rows at hand */
@@ -68,6 +71,14 @@ void octavo_run_deinit(octavo_run *run); /* takes an empty one too */
 
 /* Runs one step (1 <= n_tokens <= max_tokens). The caller has checked ids, positions and tables. */
 void octavo_run_step(octavo_run *run, const octavo_step *step);
+
+/* The experts' ops' run functions (expert_op.c). */
+void octavo_run_route(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_group(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_gather(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_combine(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_row_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads);
 
 /* The attention ops' run functions (attention_op.c). */
 void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, int n_threads);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ops of experts. Pairs of a token and one of its experts are numbered by expert, then by
+ * token: so an expert's rows lie together, its products are one matmul over them, and an expert
+ * that nobody chose costs nothing. A token's bits depend on its own rows alone (kernels/matmul.h),
+ * and its experts are added by ascending number, so they do not depend on the company.
+ */
+#include "program/operand.h"
+
+#include <string.h>
+
+/* Scores in place of the logits. */
+static void score(const octavo_run *run, const octavo_router *router, float *logits, int64_t n) {
+    if (!router->is_sigmoid) {
+        run->vector.softmax(logits, n);
+        return;
+    }
+    run->vector.scale_mul(logits, logits, -1.0f, NULL, n);
+    run->vector.exp(logits, logits, n);
+    for (int64_t i = 0; i < n; i++)
+        logits[i] = 1.0f / (1.0f + logits[i]);
+}
+
+/* Chosen experts by ascending number with their scores. Among NaNs too each is chosen once. */
+static void choose(const octavo_router *router, const float *scores, int64_t n,
+                   octavo_choice *choices) {
+    uint64_t taken[OCTAVO_MAX_EXPERTS / 64] = {0};
+    for (int c = 0; c < router->n_chosen; c++) {
+        int64_t best = -1;
+        for (int64_t e = 0; e < n; e++)
+            if (!(taken[e / 64] >> (e % 64) & 1) && (best < 0 || scores[e] > scores[best]))
+                best = e;
+        taken[best / 64] |= (uint64_t)1 << (best % 64);
+    }
+    for (int64_t e = 0; e < n; e++)
+        if (taken[e / 64] >> (e % 64) & 1) *choices++ = (octavo_choice){(int32_t)e, scores[e]};
+}
+
+static void weigh(const octavo_router *router, octavo_choice *choices) {
+    float by = router->scale;
+    if (router->is_normalised) {
+        float sum = 0.0f;
+        for (int c = 0; c < router->n_chosen; c++)
+            sum += choices[c].weight;
+        by = router->scale / (sum + 1e-20f); /* sigmoids may all be 0 */
+    }
+    for (int c = 0; c < router->n_chosen; c++)
+        choices[c].weight *= by;
+}
+
+/* in: logits, which become scores. */
+void octavo_run_route(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_router *router = &op->params.router;
+    const int64_t n = octavo_tensor_at(run, op->in[0])->extent[1];
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *scores = octavo_row_of(run, op->in[0], t);
+        octavo_choice *choices = octavo_row_of(run, op->out, t);
+        score(run, router, scores, n);
+        choose(router, scores, n, choices);
+        weigh(router, choices);
+    }
+}
+
+/* in: choices. One thread numbers the pairs: a step has few of them beside its products. */
+void octavo_run_group(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int n_chosen = op->params.router.n_chosen, n_experts = run->program->n_experts;
+    const int64_t n_tokens = run->step->n_tokens;
+    int32_t *begin = run->expert_begin;
+    (void)n_threads;
+    if (thread != 0) return;
+    memset(begin, 0, (size_t)(n_experts + 1) * sizeof *begin);
+    for (int64_t t = 0; t < n_tokens; t++) {
+        const octavo_choice *choices = octavo_row_of(run, op->out, t);
+        for (int c = 0; c < n_chosen; c++)
+            begin[choices[c].expert + 1]++;
+    }
+    for (int e = 0; e < n_experts; e++)
+        begin[e + 1] += begin[e];
+    for (int64_t t = 0; t < n_tokens; t++) {
+        const octavo_choice *choices = octavo_row_of(run, op->out, t);
+        for (int c = 0; c < n_chosen; c++)
+            run->expert_pair[t * n_chosen + c] = begin[choices[c].expert]++;
+    }
+    memmove(begin + 1, begin, (size_t)n_experts * sizeof *begin); /* each end was moved to */
+    begin[0] = 0;
+}
+
+/* in: x, choices. */
+void octavo_run_gather(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *out = octavo_tensor_at(run, op->out);
+    const int64_t n_chosen = out->extent[0];
+    octavo_row_range rows = octavo_share_rows(run, op->in[0], thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++)
+        for (int64_t c = 0; c < n_chosen; c++)
+            memcpy(octavo_row_of(run, op->out, run->expert_pair[t * n_chosen + c]),
+                   octavo_row_of(run, op->in[0], t), out->row_bytes);
+}
+
+/* What a panel of an expert with so many rows costs, in rows: its weights are read once. */
+static int64_t panel_cost(int64_t n_rows) {
+    return n_rows > 0 ? n_rows + 4 : 0;
+}
+
+/* Panels [begin, end) of an expert whose panels begin at `base` and cost `cost` each, for the
+ * thread whose share is [low, high): those that begin in it. */
+static void share_panels(int64_t base, int64_t cost, int64_t n_panels, int64_t low, int64_t high,
+                         int64_t *begin, int64_t *end) {
+    *begin = low > base ? (low - base + cost - 1) / cost : 0;
+    *end = high > base ? (high - base + cost - 1) / cost : 0;
+    if (*begin > n_panels) *begin = n_panels;
+    if (*end > n_panels) *end = n_panels;
+}
+
+/* in: x, weights, choices. Threads share the panels of all experts by what they cost. */
+void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *x = octavo_tensor_at(run, op->in[0]);
+    const octavo_tensor *out = octavo_tensor_at(run, op->out);
+    const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
+    const size_t matrix_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
+    const int64_t n_panels = (weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
+    const int32_t *begin = run->expert_begin;
+    int64_t total = 0, base = 0, low, high;
+    for (int64_t e = 0; e < weight->stack; e++)
+        total += panel_cost(begin[e + 1] - begin[e]) * n_panels;
+    octavo_pool_share(total, 1, thread, n_threads, &low, &high);
+    for (int64_t e = 0; e < weight->stack; e++) {
+        const int64_t n_rows = begin[e + 1] - begin[e], cost = panel_cost(n_rows);
+        int64_t first, last;
+        if (n_rows == 0) continue;
+        share_panels(base, cost, n_panels, low, high, &first, &last);
+        base += cost * n_panels;
+        if (first == last) continue;
+        const octavo_matmul_args args = {
+            .type = weight->type,
+            .weight = weight->data + (size_t)e * matrix_bytes,
+            .n = weight->n,
+            .k = weight->k,
+            .slices = &op->params.slices,
+            .slice_begin = 0,
+            .slice_end = op->params.slices.n,
+            .x = octavo_row_of(run, op->in[0], begin[e]),
+            .x_stride = x->row_bytes,
+            .is_q8 = x->is_q8,
+            .n_rows = n_rows,
+            .out = octavo_row_of(run, op->out, begin[e]),
+            .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+        };
+        octavo_matmul(&run->matmul, &args, first, last);
+    }
+}
+
+/* in: x, whose rows are scaled in place, and choices. */
+void octavo_run_combine(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t n_chosen = octavo_tensor_at(run, op->in[0])->extent[0];
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const octavo_choice *choices = octavo_row_of(run, op->in[1], t);
+        float *out = octavo_row_of(run, op->out, t);
+        for (int64_t c = 0; c < n_chosen; c++) {
+            float *x = octavo_row_of(run, op->in[0], run->expert_pair[t * n_chosen + c]);
+            run->vector.scale_mul(c > 0 ? x : out, x, choices[c].weight, NULL, width);
+            if (c > 0) run->vector.add(out, out, x, width);
+        }
+    }
+}
+
+/* in: x, gate; in place. */
+void octavo_run_row_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const float *gate = octavo_row_of(run, op->in[1], t);
+        float *x = octavo_row_of(run, op->out, t), e = -*gate;
+        run->vector.exp(&e, &e, 1);
+        run->vector.scale_mul(x, x, 1.0f / (1.0f + e), NULL, width);
+    }
+}
