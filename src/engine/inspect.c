@@ -197,7 +197,7 @@ static void put_program_tensor(octavo_buffer *out, const octavo_tensor *tensor, 
                          tensor->layer, kind_name(tensor->kind), tensor->axes);
     for (int i = 0; tensor->axes[i]; i++) {
         if (i > 0) octavo_buffer_putc(out, ',');
-        if (strchr("trs", tensor->axes[i]) && tensor->extent[i] == 0)
+        if ((strchr("trs", tensor->axes[i]) && tensor->extent[i] == 0) || tensor->axes[i] == 'p')
             octavo_buffer_printf(out, "\"%c\"", tensor->axes[i]);
         else
             octavo_buffer_printf(out, "%lld", (long long)tensor->extent[i]);
@@ -260,6 +260,12 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
     case OCTAVO_OP_EMBED:
     case OCTAVO_OP_ADD:
         octavo_buffer_printf(out, ",\"scale\":%.9g", (double)p->scale);
+        break;
+    case OCTAVO_OP_ROUTE:
+        octavo_buffer_printf(out,
+                             ",\"scores\":\"%s\",\"chosen\":%d,\"normalised\":%s,\"scale\":%.9g",
+                             p->router.is_sigmoid ? "sigmoid" : "softmax", p->router.n_chosen,
+                             p->router.is_normalised ? "true" : "false", (double)p->router.scale);
         break;
     case OCTAVO_OP_SCALE:
         octavo_buffer_printf(out, ",\"scale\":%.9g,\"soft_cap\":%.9g", (double)p->scale,

@@ -271,13 +271,27 @@ void octavo_model_close(octavo_model **handle) {
     *handle = NULL;
 }
 
+/* Packed weights of the experts of a layer that a token does not choose. */
+static uint64_t unchosen_bytes(const octavo_model *model, int layer) {
+    const octavo_model_config *config = &model->network.config;
+    const octavo_layer_weights *w = &model->network.weights.layers[layer];
+    const octavo_weight *stacks[] = {&w->expert_gate, &w->expert_up, &w->expert_down};
+    uint64_t bytes = 0;
+    if (!config->layers[layer].is_sparse) return 0;
+    for (size_t i = 0; i < OCTAVO_COUNT(stacks); i++)
+        bytes += octavo_weight_bytes(stacks[i]->type, stacks[i]->n, stacks[i]->k);
+    return bytes * (uint64_t)(config->n_experts - config->router.n_chosen);
+}
+
 /* Packed weights that a step of one token reads: all but the rows of the embedding that it does not
- * look up. */
+ * look up and the experts that it does not choose. */
 static uint64_t step_bytes(const octavo_model *model) {
     const octavo_model_weights *weights = &model->network.weights;
     uint64_t bytes = weights->packed_bytes;
     const octavo_weight *embed = &weights->embed;
     if (!weights->is_tied) bytes -= octavo_weight_bytes(embed->type, embed->n, embed->k);
+    for (int i = 0; i < model->network.config.n_layers; i++)
+        bytes -= unchosen_bytes(model, i);
     return bytes;
 }
 

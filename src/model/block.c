@@ -61,25 +61,85 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
                                desc->attn_o_bias, desc->nh_slices, "d", width(builder, x), 1);
 }
 
-static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc,
+                        const octavo_ffw_desc *ffw, int x) {
     const octavo_slices d = desc->d_slices;
-    const bool has_gate = desc->ffw_gate != OCTAVO_NO_TENSOR;
-    const int weights[2] = {desc->ffw_up, desc->ffw_gate};
+    const bool has_gate = ffw->gate != OCTAVO_NO_TENSOR;
+    const int weights[2] = {ffw->up, ffw->gate};
     int operands[2], operand, gate = OCTAVO_NO_TENSOR;
     octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, has_gate ? 2 : 1);
     if (has_gate)
-        gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], desc->ffw_gate,
-                                   desc->ffw_gate_bias, d, "f", desc->ffw, 1);
-    int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], desc->ffw_up,
-                                 desc->ffw_up_bias, d, "f", desc->ffw, 1);
+        gate = octavo_build_matmul(builder, "ffw_hidden_tf", operands[1], ffw->gate, ffw->gate_bias,
+                                   d, "f", ffw->width, 1);
+    int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], ffw->up, ffw->up_bias, d,
+                                 "f", ffw->width, 1);
     int hidden = octavo_build_gate(builder, "ffw_hidden_tf", has_gate ? gate : up,
                                    has_gate ? up : OCTAVO_NO_TENSOR, desc->activation);
-    octavo_build_operands(builder, "ffw_hidden_tf", hidden, &desc->ffw_down, &operand, 1);
-    return octavo_build_matmul(builder, "activation_ffw_out_td", operand, desc->ffw_down,
-                               desc->ffw_down_bias, desc->f_slices, "d", width(builder, x), 1);
+    octavo_build_operands(builder, "ffw_hidden_tf", hidden, &ffw->down, &operand, 1);
+    return octavo_build_matmul(builder, "activation_ffw_out_td", operand, ffw->down, ffw->down_bias,
+                               ffw->slices, "d", width(builder, x), 1);
 }
 
-int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+/* Rows are gathered once for all weights that take them in the same form. */
+static void gather(octavo_builder *builder, int x, int route, const int *weights, int *gathered) {
+    int operands[2];
+    octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
+    gathered[0] = octavo_build_gather(builder, "moe_input_pd", operands[0], route);
+    gathered[1] = operands[1] == operands[0]
+                      ? gathered[0]
+                      : octavo_build_gather(builder, "moe_input_pd", operands[1], route);
+}
+
+static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    const octavo_ffw_desc *ffw = &desc->ffw;
+    const int weights[2] = {ffw->gate, ffw->up};
+    int operand, gathered[2];
+    octavo_build_operands(builder, "activation_ffw_td", x, &desc->router_weight, &operand, 1);
+    const int64_t n = desc->router_weight == OCTAVO_NO_TENSOR
+                          ? 0
+                          : builder->program->tensors[desc->router_weight].extent[1];
+    int logits = octavo_build_matmul(builder, "router_logits_te", operand, desc->router_weight,
+                                     OCTAVO_NO_TENSOR, desc->d_slices, "e", n, 1);
+    int route = octavo_build_route(builder, "router_choice_tc", logits, &desc->router);
+    gather(builder, x, route, weights, gathered);
+    int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate, route,
+                                          desc->d_slices, 'f');
+    int up = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[1], ffw->up, route,
+                                        desc->d_slices, 'f');
+    int hidden = octavo_build_gate(builder, "moe_hidden_pf", gate, up, desc->activation);
+    octavo_build_operands(builder, "moe_hidden_pf", hidden, &ffw->down, &operand, 1);
+    int out = octavo_build_expert_matmul(builder, "moe_out_pd", operand, ffw->down, route,
+                                         ffw->slices, 'd');
+    return octavo_build_combine(builder, "activation_ffw_out_td", out, route);
+}
+
+static int shared_experts(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    int out = feed_forward(builder, desc, &desc->shared, x), operand;
+    if (desc->shared_router == OCTAVO_NO_TENSOR) return out;
+    octavo_build_operands(builder, "activation_ffw_td", x, &desc->shared_router, &operand, 1);
+    int gate = octavo_build_matmul(builder, "shared_gate_te", operand, desc->shared_router,
+                                   OCTAVO_NO_TENSOR, desc->d_slices, "e", 1, 1);
+    return octavo_build_row_gate(builder, out, gate);
+}
+
+static int any_feed_forward(octavo_builder *builder, const octavo_block_desc *desc, int x,
+                            bool has_shared) {
+    switch (desc->ffw_kind) {
+    case OCTAVO_FFW_DENSE:
+        return feed_forward(builder, desc, &desc->ffw, x);
+    case OCTAVO_FFW_EXPERTS:
+        break;
+    default:
+        return octavo_build_reject(builder, "activation_ffw_out_td",
+                                   "a feed-forward that is neither dense nor of experts");
+    }
+    int out = experts(builder, desc, x);
+    if (!has_shared) return out;
+    return octavo_build_add(builder, "activation_ffw_out_td", out, shared_experts(builder, desc, x),
+                            1.0f);
+}
+
+static int block(octavo_builder *builder, const octavo_block_desc *desc, int x, bool has_shared) {
     const float scale = desc->residual_scale;
     int normed = optional_norm(builder, desc, "activation_attention_td", x, desc->attn_norm,
                                desc->attn_norm_bias);
@@ -91,8 +151,16 @@ int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *d
     if (desc->is_parallel) from = desc->ffw_norm == OCTAVO_NO_TENSOR ? normed : x;
     int f = optional_norm(builder, desc, "activation_ffw_td", from, desc->ffw_norm,
                           desc->ffw_norm_bias);
-    f = feed_forward(builder, desc, f);
+    f = any_feed_forward(builder, desc, f, has_shared);
     f = optional_norm(builder, desc, "activation_ffw_out_td", f, desc->post_ffw_norm,
                       OCTAVO_NO_TENSOR);
     return octavo_build_add(builder, "activation_td", sum, f, scale);
+}
+
+int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    return block(builder, desc, x, false);
+}
+
+int octavo_shared_experts_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+    return block(builder, desc, x, true);
 }

@@ -9,6 +9,9 @@
  * with biases at the products, and everything optional left out where its tensor is
  * OCTAVO_NO_TENSOR: norms, rope, the gate (then act(Wup f)). In a parallel block f is norm of the
  * block's own x, or a, where it has no norm for it. What is added to x may be scaled.
+ *
+ * A feed-forward of experts is the weighted sum of those that each token chooses; with a shared one
+ * it is added to, by sigmoid(g f) where there is a g.
  */
 #ifndef OCTAVO_MODEL_BLOCK_H
 #define OCTAVO_MODEL_BLOCK_H
@@ -16,10 +19,23 @@
 #include "model/config.h"
 #include "program/build.h"
 
+typedef enum octavo_ffw_kind {
+    OCTAVO_FFW_DENSE,
+    OCTAVO_FFW_EXPERTS,
+} octavo_ffw_kind;
+
+/* Weights of a feed-forward, and its width. */
+typedef struct octavo_ffw_desc {
+    int64_t width;
+    octavo_slices slices; /* of it */
+    int gate, up, down;   /* gate may be OCTAVO_NO_TENSOR; of experts they are stacks */
+    int gate_bias, up_bias, down_bias;
+} octavo_ffw_desc;
+
 typedef struct octavo_block_desc {
-    int64_t n_heads, n_kv_heads, head_dim, ffw;
-    octavo_slices d_slices, nh_slices, kh_slices, f_slices; /* of the axes summed over */
-    octavo_norm norm;                                       /* of norms over d */
+    int64_t n_heads, n_kv_heads, head_dim;
+    octavo_slices d_slices, nh_slices, kh_slices; /* of the axes summed over */
+    octavo_norm norm;                             /* of norms over d */
     float norm_eps;
     float residual_scale;
     bool is_parallel;
@@ -31,8 +47,12 @@ typedef struct octavo_block_desc {
     int attn_q_bias, attn_k_bias, attn_v_bias, attn_o_bias;
     octavo_qk_norm qk_norm;
     int q_norm, k_norm;
-    int ffw_gate, ffw_up, ffw_down;
-    int ffw_gate_bias, ffw_up_bias, ffw_down_bias;
+    octavo_ffw_kind ffw_kind;
+    octavo_ffw_desc ffw;
+    octavo_router router; /* of experts */
+    int router_weight;
+    octavo_ffw_desc shared; /* of octavo_shared_experts_block */
+    int shared_router;      /* or OCTAVO_NO_TENSOR */
 
     int rope_table; /* or OCTAVO_NO_TENSOR: no rope */
     octavo_rope_pairing pairing;
@@ -43,7 +63,11 @@ typedef struct octavo_block_desc {
     octavo_activation activation;
 } octavo_block_desc;
 
-/* Appends one block to x [t, d]; gives the block's result [t, d]. */
+/* Appends one block to x [t, d]; gives the block's result [t, d]. An unknown kind of feed-forward
+ * is a mistake that octavo_build_finish reports. */
 int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x);
+/* The same with shared experts beside the others. With a dense feed-forward it is the plain block.
+ */
+int octavo_shared_experts_block(octavo_builder *builder, const octavo_block_desc *desc, int x);
 
 #endif

@@ -21,19 +21,29 @@ static int64_t needed_unless(int64_t fallback) {
     return fallback ? fallback : OCTAVO_REQUIRED;
 }
 
-/* Experts under any of the names would change what every layer is. */
-static octavo_status refuse_experts(const octavo_config_reader *reader) {
-    static const octavo_key keys[] = {
-        {"expert_count", "num_local_experts"}, {NULL, "num_experts"}, {NULL, "n_routed_experts"}};
-    for (size_t i = 0; i < OCTAVO_COUNT(keys); i++) {
+static const octavo_key expert_keys[] = {
+    {"expert_count", "num_local_experts"}, {NULL, "num_experts"}, {NULL, "n_routed_experts"}};
+
+/* Experts under any of the names change what every layer is. */
+static octavo_status read_experts(const octavo_config_reader *reader, octavo_model_config *config) {
+    for (size_t i = 0; i < OCTAVO_COUNT(expert_keys); i++) {
         int64_t experts;
-        octavo_status status = octavo_config_integer(reader, keys[i], 0, 0, 1 << 16, &experts);
+        octavo_status status =
+            octavo_config_integer(reader, expert_keys[i], 0, 0, OCTAVO_MAX_EXPERTS, &experts);
         if (status) return status;
-        if (experts > 0)
-            return octavo_config_fail(reader, keys[i], OCTAVO_ERROR_UNSUPPORTED,
-                                      "mixture of experts is not in this version; use a dense "
-                                      "model");
+        if (experts > 0) config->n_experts = experts;
     }
+    return OCTAVO_OK;
+}
+
+/* A family that does not know them left them alone. */
+static octavo_status refuse_experts(const octavo_config_reader *reader,
+                                    const octavo_model_config *config) {
+    if (config->n_experts == 0 || config->router.n_chosen > 0) return OCTAVO_OK;
+    for (size_t i = 0; i < OCTAVO_COUNT(expert_keys); i++)
+        if (octavo_config_has(reader, expert_keys[i]))
+            return octavo_config_fail(reader, expert_keys[i], OCTAVO_ERROR_UNSUPPORTED,
+                                      "this architecture has no experts in this version");
     return OCTAVO_OK;
 }
 
@@ -206,7 +216,8 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
         (status = octavo_config_integer(reader, context, needed_unless(defaults->context), 1,
                                         1 << 28, &config->context)) ||
         (status = read_norm_eps(reader, config, family)) || (status = refuse_quantised(reader)) ||
-        (status = refuse_experts(reader)) || (status = read_heads(reader, config, defaults)) ||
+        (status = read_experts(reader, config)) ||
+        (status = read_heads(reader, config, defaults)) ||
         (status = read_rotated(reader, config, family)) ||
         (status = read_vocab(reader, config, defaults)) ||
         (status = read_tied(reader, config, defaults)))
@@ -236,7 +247,9 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
             octavo_fail_memory(error, "layers", (uint64_t)loaded.n_layers * sizeof *loaded.layers);
         goto cleanup;
     }
-    if ((status = family->configure(&reader, &loaded))) goto cleanup;
+    if ((status = family->configure(&reader, &loaded)) ||
+        (status = refuse_experts(&reader, &loaded)))
+        goto cleanup;
     if ((status = octavo_rope_fill(&loaded, error))) goto cleanup;
     *config = loaded;
     return OCTAVO_OK;

@@ -40,6 +40,7 @@ typedef struct octavo_rope_config {
 typedef struct octavo_layer_config {
     int rope;       /* index into ropes, or OCTAVO_NO_ROPE */
     int64_t window; /* of the attention; 0 none */
+    bool is_sparse; /* feed-forward of experts */
 } octavo_layer_config;
 
 typedef enum octavo_bias {
@@ -86,6 +87,13 @@ typedef struct octavo_model_config {
                                          of its own the latter takes the former's */
     bool has_gate;                    /* of the feed-forward; else act(up) */
     bool is_tied;                     /* the embedding is the output too */
+
+    /* Of sparse layers. A family that knows experts sets router.n_chosen. */
+    int64_t n_experts;  /* 0 none */
+    int64_t ffw_expert; /* feed-forward width of one */
+    int64_t ffw_shared; /* of those that every token takes, together; 0 none */
+    bool has_shared_gate;
+    octavo_router router;
 
     int n_ropes;
     octavo_rope_config ropes[OCTAVO_MAX_ROPES];

@@ -21,6 +21,11 @@ static bool is_sliding(const octavo_window_rule *rule, int layer) {
     return rule->period == 0 || ((int64_t)layer + 1) % rule->period != 0;
 }
 
+static void set_window(octavo_layer_config *layer, const octavo_window_rule *rule) {
+    layer->rope = rule->rope;
+    layer->window = rule->window;
+}
+
 static octavo_status read_layer_type(const octavo_config_reader *reader, octavo_key key,
                                      const octavo_window_rule *rule, const json_t *item, int layer,
                                      octavo_layer_config *config) {
@@ -39,7 +44,7 @@ static octavo_status read_layer_type(const octavo_config_reader *reader, octavo_
                                   "layer %d slides, but the file gives no window (sliding_window); "
                                   "it contradicts itself",
                                   layer);
-    *config = (octavo_layer_config){.rope = rule->rope, .window = rule->window};
+    set_window(config, rule);
     return OCTAVO_OK;
 }
 
@@ -48,9 +53,7 @@ octavo_status octavo_family_windows(const octavo_config_reader *reader, octavo_m
     const octavo_key key = {NULL, "layer_types"};
     if (!octavo_config_has(reader, key)) {
         for (int i = 0; i < config->n_layers && rule->window > 0; i++)
-            if (is_sliding(rule, i))
-                config->layers[i] =
-                    (octavo_layer_config){.rope = rule->rope, .window = rule->window};
+            if (is_sliding(rule, i)) set_window(&config->layers[i], rule);
         return OCTAVO_OK;
     }
     const json_t *types = json_object_get(reader->object, key.hf);
@@ -95,6 +98,48 @@ octavo_status octavo_family_no_rope(const octavo_config_reader *reader,
     for (int i = 0; i < config->n_layers; i++)
         if ((i + 1) % period == 0) config->layers[i].rope = OCTAVO_NO_ROPE;
     return OCTAVO_OK;
+}
+
+/* Takes the experts off the layers of a list. */
+static octavo_status read_dense_layers(const octavo_config_reader *reader, octavo_key key,
+                                       octavo_model_config *config) {
+    const json_t *list = json_object_get(reader->object, key.hf);
+    if (!octavo_config_has(reader, key)) return OCTAVO_OK;
+    if (!json_is_array(list))
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "not a list; the file is damaged");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const json_int_t layer = json_integer_value(item);
+        if (!json_is_integer(item) || layer < 0 || layer >= config->n_layers)
+            return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                      "entry %zu is none of the %d layers; the file is damaged", i,
+                                      config->n_layers);
+        config->layers[layer].is_sparse = false;
+    }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_family_experts(const octavo_config_reader *reader, octavo_model_config *config,
+                                    const char *count, int64_t usual_chosen) {
+    const octavo_key chosen = {"expert_used_count", "num_experts_per_tok"};
+    const octavo_key step = {NULL, "decoder_sparse_step"}, dense = {NULL, "mlp_only_layers"};
+    int64_t period, n_chosen = 0;
+    octavo_status status;
+    if (config->n_experts == 0)
+        return octavo_config_fail(reader, (octavo_key){"expert_count", count},
+                                  OCTAVO_ERROR_NOT_FOUND,
+                                  "the number of experts is missing; the file is damaged");
+    if ((status = octavo_config_integer(
+             reader, chosen, octavo_config_is_hf(reader) ? usual_chosen : OCTAVO_REQUIRED, 1,
+             config->n_experts, &n_chosen)) ||
+        (status = octavo_config_integer(reader, step, 1, 1, 1 << 20, &period)))
+        return status;
+    config->router.n_chosen = (int)n_chosen;
+    config->router.scale = 1.0f;
+    for (int i = 0; i < config->n_layers; i++)
+        config->layers[i].is_sparse = (i + 1) % period == 0;
+    return read_dense_layers(reader, dense, config);
 }
 
 octavo_status octavo_family_biases(const octavo_config_reader *reader,

@@ -34,10 +34,11 @@ typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
                                        octavo_model_config *config);
 octavo_family_fn octavo_family_cohere2, octavo_family_gemma, octavo_family_gemma2,
     octavo_family_gemma3, octavo_family_glm4, octavo_family_gpt_neox, octavo_family_granite,
-    octavo_family_llama, octavo_family_mistral, octavo_family_olmo2, octavo_family_phi3,
-    octavo_family_qwen2, octavo_family_qwen3, octavo_family_smollm3, octavo_family_starcoder2;
+    octavo_family_llama, octavo_family_mistral, octavo_family_mixtral, octavo_family_olmo2,
+    octavo_family_phi3, octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3,
+    octavo_family_qwen3_moe, octavo_family_smollm3, octavo_family_starcoder2;
 extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4_names[],
-    octavo_family_gpt_neox_names[], octavo_family_starcoder2_names[];
+    octavo_family_gpt_neox_names[], octavo_family_mixtral_names[], octavo_family_starcoder2_names[];
 
 /* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
  * NOT_FOUND where it does not say. */
@@ -89,6 +90,13 @@ OCTAVO_MUST_CHECK octavo_status octavo_family_no_rope(const octavo_config_reader
  * files have them or not. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_biases(const octavo_config_reader *reader,
                                                      octavo_model_config *config);
+
+/* How many experts a token chooses, and which layers have them: those of config.json that
+ * "decoder_sparse_step" and "mlp_only_layers" leave, else all. `count` is config.json's key of the
+ * number of experts, of which there must be some. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_experts(const octavo_config_reader *reader,
+                                                      octavo_model_config *config,
+                                                      const char *count, int64_t usual_chosen);
 
 /* The gate's activation by its name in config.json; GGUF files, which do not name it, have
  * `fallback`. */

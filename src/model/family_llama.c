@@ -3,9 +3,24 @@
  * Llama 2 and 3 and what is built like them (SmolLM2, TinyLlama, Mistral): pre-norms, SiLU gate.
  * Checkpoints rotate halves; GGUF files of this family keep q and k rows in the order of pairwise
  * rotation. Llama 3.1 and later carry their frequency divisors there as rope_freqs.weight. Mistral
- * adds a window on every layer; its GGUF files call themselves llama.
+ * adds a window on every layer, Mixtral experts; their GGUF files call themselves llama.
  */
 #include "model/family.h"
+
+const octavo_weight_name octavo_family_mixtral_names[] = {
+    {OCTAVO_ROLE_ROUTER, "block_sparse_moe.gate.weight"},
+    {OCTAVO_ROLE_EXPERT_GATE, "block_sparse_moe.experts.*.w1.weight"},
+    {OCTAVO_ROLE_EXPERT_UP, "block_sparse_moe.experts.*.w3.weight"},
+    {OCTAVO_ROLE_EXPERT_DOWN, "block_sparse_moe.experts.*.w2.weight"},
+    {OCTAVO_ROLE_NONE, NULL},
+};
+
+static octavo_status configure_experts(const octavo_config_reader *reader,
+                                       octavo_model_config *config) {
+    config->router.is_normalised = true;
+    config->ffw_expert = config->ffw;
+    return octavo_family_experts(reader, config, "num_local_experts", 2);
+}
 
 octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_model_config *config) {
     const octavo_rope_source rope = {
@@ -15,6 +30,9 @@ octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_mod
         (status = octavo_family_biases(reader, config)))
         return status;
     config->pairing = octavo_config_is_hf(reader) ? OCTAVO_ROPE_HALF : OCTAVO_ROPE_PAIRWISE;
+    if (!octavo_config_is_hf(reader) && config->n_experts > 0 &&
+        (status = configure_experts(reader, config)))
+        return status;
     return octavo_family_rope(reader, config, 0, &rope);
 }
 
@@ -24,6 +42,17 @@ octavo_status octavo_family_mistral(const octavo_config_reader *reader,
     octavo_status status;
     if ((status = octavo_family_llama(reader, config)) ||
         (status = octavo_family_window(reader, 4096, &rule.window)))
+        return status;
+    return octavo_family_windows(reader, config, &rule);
+}
+
+octavo_status octavo_family_mixtral(const octavo_config_reader *reader,
+                                    octavo_model_config *config) {
+    octavo_window_rule rule = {0};
+    octavo_status status;
+    if ((status = octavo_family_llama(reader, config)) ||
+        (status = configure_experts(reader, config)) ||
+        (status = octavo_family_window(reader, 0, &rule.window)))
         return status;
     return octavo_family_windows(reader, config, &rule);
 }

@@ -12,17 +12,34 @@ static int64_t block_of(const octavo_weight *weight, int64_t unit) {
     return inputs > unit ? inputs : unit;
 }
 
+/* The largest block among weights that meet on one axis. */
+static int64_t block_of_all(const octavo_weight *const *weights, size_t n, int64_t unit) {
+    for (size_t i = 0; i < n; i++)
+        unit = block_of(weights[i], unit);
+    return unit;
+}
+
 static void cut_slices(octavo_network *network) {
     const octavo_model_config *config = &network->config;
-    int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1;
+    int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1, expert = 1, shared = 1;
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_weights *w = &network->weights.layers[i];
-        const octavo_weight *on_d[] = {&w->attn_q, &w->attn_k, &w->attn_v, &w->ffw_up};
-        for (size_t j = 0; j < OCTAVO_COUNT(on_d); j++)
-            d = block_of(on_d[j], d);
-        if (config->has_gate) d = block_of(&w->ffw_gate, d);
+        const octavo_weight *always[] = {&w->attn_q, &w->attn_k, &w->attn_v};
+        const octavo_weight *dense[] = {&w->ffw_up, &w->ffw_gate};
+        const octavo_weight *sparse[] = {&w->router, &w->expert_gate, &w->expert_up};
+        const octavo_weight *beside[] = {&w->shared_gate, &w->shared_up, &w->shared_router};
         nh = block_of(&w->attn_o, nh);
-        f = block_of(&w->ffw_down, f);
+        d = block_of_all(always, OCTAVO_COUNT(always), d);
+        if (!config->layers[i].is_sparse) {
+            d = block_of_all(dense, config->has_gate ? 2 : 1, d);
+            f = block_of(&w->ffw_down, f);
+            continue;
+        }
+        d = block_of_all(sparse, OCTAVO_COUNT(sparse), d);
+        expert = block_of(&w->expert_down, expert);
+        if (config->ffw_shared == 0) continue;
+        d = block_of_all(beside, config->has_shared_gate ? 3 : 2, d);
+        shared = block_of(&w->shared_down, shared);
     }
     network->d_slices = octavo_slices_make(config->d, d);
     network->nh_slices = octavo_slices_make(config->n_heads * config->head_dim,
@@ -30,6 +47,10 @@ static void cut_slices(octavo_network *network) {
     network->kh_slices =
         octavo_slices_make(config->n_kv_heads * config->head_dim, config->head_dim);
     network->f_slices = octavo_slices_make(config->ffw, f);
+    if (config->ffw_expert > 0)
+        network->expert_slices = octavo_slices_make(config->ffw_expert, expert);
+    if (config->ffw_shared > 0)
+        network->shared_slices = octavo_slices_make(config->ffw_shared, shared);
 }
 
 octavo_status octavo_network_load(octavo_network *network, const octavo_checkpoint *checkpoint,
@@ -65,11 +86,9 @@ static octavo_block_desc describe_sizes(const octavo_network *network) {
         .n_heads = c->n_heads,
         .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim,
-        .ffw = c->ffw,
         .d_slices = network->d_slices,
         .nh_slices = network->nh_slices,
         .kh_slices = network->kh_slices,
-        .f_slices = network->f_slices,
         .norm = c->norm,
         .norm_eps = c->norm_eps,
         .residual_scale = c->residual_scale,
@@ -79,6 +98,7 @@ static octavo_block_desc describe_sizes(const octavo_network *network) {
         .attention_scale = c->attention_scale,
         .soft_cap = c->attention_soft_cap,
         .activation = c->activation,
+        .router = c->router,
     };
 }
 
@@ -107,19 +127,76 @@ static void describe_attention(octavo_builder *builder, const octavo_model_confi
     desc->cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim);
 }
 
-static void describe_ffw(octavo_builder *builder, const octavo_model_config *c,
-                         const octavo_layer_weights *w, octavo_block_desc *desc) {
-    const int64_t df[] = {c->d, c->ffw}, fd[] = {c->ffw, c->d};
+static void describe_ffw_norms(octavo_builder *builder, const octavo_model_config *c,
+                               const octavo_layer_weights *w, octavo_block_desc *desc) {
     desc->ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->ffw_norm, c->d);
     desc->ffw_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->ffw_norm_bias, c->d);
     desc->post_ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->post_ffw_norm, c->d);
-    desc->ffw_gate = c->has_gate ? octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df)
-                                 : OCTAVO_NO_TENSOR;
-    desc->ffw_up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df);
-    desc->ffw_down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd);
-    desc->ffw_gate_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_gate_bias, c->ffw);
-    desc->ffw_up_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_up_bias, c->ffw);
-    desc->ffw_down_bias = vector_or_none(builder, "ffw_bias_d", 'd', w->ffw_down_bias, c->d);
+}
+
+static octavo_ffw_desc describe_ffw(octavo_builder *builder, const octavo_network *network,
+                                    const octavo_layer_weights *w) {
+    const octavo_model_config *c = &network->config;
+    const int64_t df[] = {c->d, c->ffw}, fd[] = {c->ffw, c->d};
+    return (octavo_ffw_desc){
+        .width = c->ffw,
+        .slices = network->f_slices,
+        .gate = c->has_gate ? octavo_build_weight(builder, "ffw_weight_df", &w->ffw_gate, df)
+                            : OCTAVO_NO_TENSOR,
+        .up = octavo_build_weight(builder, "ffw_weight_df", &w->ffw_up, df),
+        .down = octavo_build_weight(builder, "ffw_weight_fd", &w->ffw_down, fd),
+        .gate_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_gate_bias, c->ffw),
+        .up_bias = vector_or_none(builder, "ffw_bias_f", 'f', w->ffw_up_bias, c->ffw),
+        .down_bias = vector_or_none(builder, "ffw_bias_d", 'd', w->ffw_down_bias, c->d),
+    };
+}
+
+static octavo_ffw_desc describe_experts(octavo_builder *builder, const octavo_network *network,
+                                        const octavo_layer_weights *w) {
+    const octavo_model_config *c = &network->config;
+    const int64_t e = c->n_experts, f = c->ffw_expert;
+    const int64_t edf[] = {e, c->d, f}, efd[] = {e, f, c->d};
+    return (octavo_ffw_desc){
+        .width = f,
+        .slices = network->expert_slices,
+        .gate = octavo_build_weight(builder, "moe_weights_edf", &w->expert_gate, edf),
+        .up = octavo_build_weight(builder, "moe_weights_edf", &w->expert_up, edf),
+        .down = octavo_build_weight(builder, "moe_weights_efd", &w->expert_down, efd),
+        .gate_bias = OCTAVO_NO_TENSOR,
+        .up_bias = OCTAVO_NO_TENSOR,
+        .down_bias = OCTAVO_NO_TENSOR,
+    };
+}
+
+static octavo_ffw_desc describe_shared(octavo_builder *builder, const octavo_network *network,
+                                       const octavo_layer_weights *w) {
+    const octavo_model_config *c = &network->config;
+    const int64_t df[] = {c->d, c->ffw_shared}, fd[] = {c->ffw_shared, c->d};
+    return (octavo_ffw_desc){
+        .width = c->ffw_shared,
+        .slices = network->shared_slices,
+        .gate = octavo_build_weight(builder, "shared_weight_df", &w->shared_gate, df),
+        .up = octavo_build_weight(builder, "shared_weight_df", &w->shared_up, df),
+        .down = octavo_build_weight(builder, "shared_weight_fd", &w->shared_down, fd),
+        .gate_bias = OCTAVO_NO_TENSOR,
+        .up_bias = OCTAVO_NO_TENSOR,
+        .down_bias = OCTAVO_NO_TENSOR,
+    };
+}
+
+static void describe_sparse(octavo_builder *builder, const octavo_network *network,
+                            const octavo_layer_weights *w, octavo_block_desc *desc) {
+    const octavo_model_config *c = &network->config;
+    const int64_t de[] = {c->d, c->n_experts}, d1[] = {c->d, 1};
+    desc->ffw_kind = OCTAVO_FFW_EXPERTS;
+    desc->router_weight = octavo_build_weight(builder, "router_weight_de", &w->router, de);
+    desc->ffw = describe_experts(builder, network, w);
+    desc->shared_router = OCTAVO_NO_TENSOR;
+    if (c->ffw_shared == 0) return;
+    desc->shared = describe_shared(builder, network, w);
+    if (c->has_shared_gate)
+        desc->shared_router =
+            octavo_build_weight(builder, "shared_gate_weight_de", &w->shared_router, d1);
 }
 
 static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_network *network,
@@ -129,7 +206,11 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
     const octavo_layer_config *l = &c->layers[layer];
     octavo_block_desc desc = describe_sizes(network);
     describe_attention(builder, c, w, &desc);
-    describe_ffw(builder, c, w, &desc);
+    describe_ffw_norms(builder, c, w, &desc);
+    if (l->is_sparse)
+        describe_sparse(builder, network, w, &desc);
+    else
+        desc.ffw = describe_ffw(builder, network, w);
     desc.rope_table = l->rope == OCTAVO_NO_ROPE ? OCTAVO_NO_TENSOR : rope_tables[l->rope];
     desc.window = l->window;
     return desc;
@@ -181,7 +262,8 @@ octavo_status octavo_network_build(const octavo_network *network, octavo_program
     for (int i = 0; i < c->n_layers; i++) {
         builder.layer = i;
         octavo_block_desc desc = describe_layer(&builder, network, rope_tables, i);
-        x = octavo_transformer_block(&builder, &desc, x);
+        x = c->ffw_shared > 0 ? octavo_shared_experts_block(&builder, &desc, x)
+                              : octavo_transformer_block(&builder, &desc, x);
     }
     builder.layer = OCTAVO_NO_LAYER;
     return octavo_build_finish(&builder, build_head(&builder, network, embed, x), error);

@@ -11,10 +11,11 @@
 typedef struct octavo_network {
     octavo_model_config config;
     octavo_model_weights weights;
-    octavo_slices d_slices;  /* model width */
-    octavo_slices nh_slices; /* heads x head width */
-    octavo_slices kh_slices; /* kv heads x head width */
-    octavo_slices f_slices;  /* feed-forward width */
+    octavo_slices d_slices;                     /* model width */
+    octavo_slices nh_slices;                    /* heads x head width */
+    octavo_slices kh_slices;                    /* kv heads x head width */
+    octavo_slices f_slices;                     /* feed-forward width */
+    octavo_slices expert_slices, shared_slices; /* those of experts */
 } octavo_network;
 
 /* Reads configuration and weights. On failure *network is empty. */

@@ -5,6 +5,7 @@
 #include "model/weight_name.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *gguf, *hf;
@@ -35,6 +36,14 @@ static const struct {
     [OCTAVO_ROLE_FFW_GATE] = {"ffn_gate.weight", "mlp.gate_proj.weight"},
     [OCTAVO_ROLE_FFW_UP] = {"ffn_up.weight", "mlp.up_proj.weight"},
     [OCTAVO_ROLE_FFW_DOWN] = {"ffn_down.weight", "mlp.down_proj.weight"},
+    [OCTAVO_ROLE_ROUTER] = {"ffn_gate_inp.weight", "mlp.gate.weight"},
+    [OCTAVO_ROLE_EXPERT_GATE] = {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight"},
+    [OCTAVO_ROLE_EXPERT_UP] = {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight"},
+    [OCTAVO_ROLE_EXPERT_DOWN] = {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight"},
+    [OCTAVO_ROLE_SHARED_GATE] = {"ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight"},
+    [OCTAVO_ROLE_SHARED_UP] = {"ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight"},
+    [OCTAVO_ROLE_SHARED_DOWN] = {"ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight"},
+    [OCTAVO_ROLE_SHARED_ROUTER] = {"ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight"},
     [OCTAVO_ROLE_FFW_GATE_BIAS] = {"ffn_gate.bias", "mlp.gate_proj.bias"},
     [OCTAVO_ROLE_FFW_UP_BIAS] = {"ffn_up.bias", "mlp.up_proj.bias"},
     [OCTAVO_ROLE_FFW_DOWN_BIAS] = {"ffn_down.bias", "mlp.down_proj.bias"},
@@ -47,9 +56,20 @@ static const char *hf_name(const octavo_weight_name *own, octavo_weight_role rol
     return names[role].hf;
 }
 
+/* A * in the role's name is the expert's number. */
+static void layer_name(const char *prefix, int layer, const char *role, int expert, char *name) {
+    const char *star = strchr(role, '*');
+    const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
+    if (star)
+        snprintf(name, size, "%slayers.%d.%.*s%d%s", prefix, layer, (int)(star - role), role,
+                 expert, star + 1);
+    else
+        snprintf(name, size, "%slayers.%d.%s", prefix, layer, role);
+}
+
 const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     const octavo_weight_name *own, octavo_weight_role role,
-                                    int layer, char *name) {
+                                    int layer, int expert, char *name) {
     const bool is_layers = role >= OCTAVO_ROLE_ATTN_NORM;
     const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
     if (checkpoint->gguf && is_layers)
@@ -57,7 +77,7 @@ const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
     else if (checkpoint->gguf)
         snprintf(name, size, "%s", names[role].gguf);
     else if (is_layers)
-        snprintf(name, size, "%slayers.%d.%s", checkpoint->body_prefix, layer, hf_name(own, role));
+        layer_name(checkpoint->body_prefix, layer, hf_name(own, role), expert, name);
     else
         snprintf(name, size, "%s%s",
                  role == OCTAVO_ROLE_OUTPUT ? checkpoint->head_prefix : checkpoint->body_prefix,

@@ -36,13 +36,22 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_FFW_GATE,
     OCTAVO_ROLE_FFW_UP,
     OCTAVO_ROLE_FFW_DOWN,
+    OCTAVO_ROLE_ROUTER,
+    OCTAVO_ROLE_EXPERT_GATE, /* in GGUF files those of all experts in one, else one for each */
+    OCTAVO_ROLE_EXPERT_UP,
+    OCTAVO_ROLE_EXPERT_DOWN,
+    OCTAVO_ROLE_SHARED_GATE, /* of the shared expert's feed-forward */
+    OCTAVO_ROLE_SHARED_UP,
+    OCTAVO_ROLE_SHARED_DOWN,
+    OCTAVO_ROLE_SHARED_ROUTER, /* how much of the shared expert a token takes */
     OCTAVO_ROLE_FFW_GATE_BIAS,
     OCTAVO_ROLE_FFW_UP_BIAS,
     OCTAVO_ROLE_FFW_DOWN_BIAS,
     OCTAVO_ROLE_POST_FFW_NORM,
 } octavo_weight_role;
 
-/* A family's own name of a role in Hugging Face folders, without what stands before it. */
+/* A family's own name of a role in Hugging Face folders, without what stands before it; a * stands
+ * for the expert's number. */
 typedef struct octavo_weight_name {
     octavo_weight_role role;
     const char *name;
@@ -51,9 +60,10 @@ typedef struct octavo_weight_name {
 enum { OCTAVO_WEIGHT_NAME_SIZE = 96 };
 
 /* The whole name of a role's tensor, in name [OCTAVO_WEIGHT_NAME_SIZE], which is returned. `layer`
- * counts for roles of layers only; `own` ends with OCTAVO_ROLE_NONE and may be NULL. */
+ * counts for roles of layers only, `expert` for those of experts in folders; `own` ends with
+ * OCTAVO_ROLE_NONE and may be NULL. */
 const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     const octavo_weight_name *own, octavo_weight_role role,
-                                    int layer, char *name);
+                                    int layer, int expert, char *name);
 
 #endif

@@ -102,6 +102,31 @@ static octavo_status load_ffw(octavo_loader *load, int layer) {
     return OCTAVO_OK;
 }
 
+static octavo_status load_sparse(octavo_loader *load, int layer) {
+    octavo_layer_weights *w = &load->weights->layers[layer];
+    const octavo_model_config *c = load->config;
+    const int64_t d = c->d, f = c->ffw_expert, shared = c->ffw_shared;
+    octavo_status status;
+    if ((status = octavo_load_matrix(load, &w->router, c->n_experts, d, whole, OCTAVO_ROLE_ROUTER,
+                                     layer)) ||
+        (status =
+             octavo_load_experts(load, &w->expert_gate, f, d, OCTAVO_ROLE_EXPERT_GATE, layer)) ||
+        (status = octavo_load_experts(load, &w->expert_up, f, d, OCTAVO_ROLE_EXPERT_UP, layer)) ||
+        (status = octavo_load_experts(load, &w->expert_down, d, f, OCTAVO_ROLE_EXPERT_DOWN, layer)))
+        return status;
+    if (shared == 0) return OCTAVO_OK;
+    if ((status = octavo_load_matrix(load, &w->shared_gate, shared, d, whole,
+                                     OCTAVO_ROLE_SHARED_GATE, layer)) ||
+        (status = octavo_load_matrix(load, &w->shared_up, shared, d, whole, OCTAVO_ROLE_SHARED_UP,
+                                     layer)) ||
+        (status = octavo_load_matrix(load, &w->shared_down, d, shared, whole,
+                                     OCTAVO_ROLE_SHARED_DOWN, layer)))
+        return status;
+    if (!c->has_shared_gate) return OCTAVO_OK;
+    return octavo_load_matrix(load, &w->shared_router, 1, d, whole, OCTAVO_ROLE_SHARED_ROUTER,
+                              layer);
+}
+
 static octavo_status load_norms(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
@@ -150,7 +175,8 @@ static octavo_status load_all(octavo_loader *load) {
                                 OCTAVO_ROLE_EMBED, 0);
     if (status) return status;
     for (int i = 0; i < config->n_layers; i++) {
-        if ((status = load_attention(load, i)) || (status = load_ffw(load, i)) ||
+        if ((status = load_attention(load, i)) ||
+            (status = config->layers[i].is_sparse ? load_sparse(load, i) : load_ffw(load, i)) ||
             (status = load_norms(load, i)))
             return status;
     }

@@ -14,6 +14,11 @@
 typedef struct octavo_layer_weights {
     octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
     octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d] with config.has_gate, [f, d], [d, f] */
+    octavo_weight router;                         /* [e, d] of sparse layers, which have the */
+    octavo_weight expert_gate, expert_up;         /* stacks of [f, d] and [d, f] in place of */
+    octavo_weight expert_down;                    /* the three above */
+    octavo_weight shared_gate, shared_up;         /* [f, d], with config.ffw_shared */
+    octavo_weight shared_down, shared_router;     /* [d, f]; [1, d] with has_shared_gate */
     const float *attn_q_bias, *attn_k_bias, *attn_v_bias; /* [n h], [k h], [k h], or NULL */
     const float *attn_o_bias, *ffw_down_bias;             /* [d], or NULL */
     const float *ffw_gate_bias, *ffw_up_bias;             /* [f], or NULL */

@@ -41,6 +41,7 @@ typedef struct pack_job {
     const octavo_weight *weight;
     uint8_t *to;
     const uint8_t *from;
+    size_t begin; /* of the matrix in the tensor */
     size_t row_bytes;
     octavo_row_map rows;
     uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
@@ -115,21 +116,25 @@ static void pack_strips(octavo_loader *load, pack_job *job,
     const int64_t n_panels = (job->weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
     const size_t panel_bytes = job->row_bytes * OCTAVO_PANEL;
     const int64_t strip = panel_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / panel_bytes) : 1;
-    octavo_checkpoint_will_need(load->checkpoint, tensor);
+    const size_t bytes = job->row_bytes * (size_t)job->weight->n;
+    if (job->begin == 0) octavo_checkpoint_will_need(load->checkpoint, tensor);
     for (int64_t p = 0; p < n_panels; p += strip) {
         job->panel_begin = p;
         job->panel_end = p + strip < n_panels ? p + strip : n_panels;
         octavo_pool_run(load->options->pool, pack_thread, job);
         if (job->rows.all > 0) continue;
         size_t begin = (size_t)p * panel_bytes, end = (size_t)job->panel_end * panel_bytes;
-        octavo_checkpoint_drop(load->checkpoint, tensor, begin,
-                               (end < tensor->bytes ? end : tensor->bytes) - begin);
+        octavo_checkpoint_drop(load->checkpoint, tensor, job->begin + begin,
+                               (end < bytes ? end : bytes) - begin);
     }
     if (job->rows.all > 0) octavo_checkpoint_drop(load->checkpoint, tensor, 0, tensor->bytes);
 }
 
 static octavo_status alloc_matrix(octavo_loader *load, octavo_weight *weight, const char *name) {
     size_t bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
+    if (weight->stack > 0 && bytes > SIZE_MAX / (size_t)weight->stack)
+        return octavo_fail_memory(load->error, name, UINT64_MAX);
+    if (weight->stack > 0) bytes *= (size_t)weight->stack;
     uint8_t *data = octavo_alloc_aligned(bytes);
     if (!data) return octavo_fail_memory(load->error, name, bytes);
     octavo_status status = keep_matrix(load, data);
@@ -175,43 +180,120 @@ static bool has_shape(const octavo_checkpoint_tensor *tensor, int64_t n, int64_t
     return true;
 }
 
-static octavo_status check_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
-                                 int64_t n, int64_t k) {
-    char shape[OCTAVO_SAFETENSORS_MAX_DIMS * 24] = "";
+/* For a wanted shape of [stack, n, k], or with stack 0 of [n, k]. */
+static octavo_status fail_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                int64_t stack, int64_t n, int64_t k) {
+    char shape[OCTAVO_SAFETENSORS_MAX_DIMS * 24] = "", experts[24] = "";
     size_t used = 0;
-    if (has_shape(tensor, n, k)) return OCTAVO_OK;
     for (int i = 0; i < tensor->n_dims; i++)
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%llu", i ? ", " : "",
                                  (unsigned long long)tensor->extent[i]);
-    return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
-                          "tensor \"%s\" (%s): shape [%s] where the %s asks for [%lld, %lld]; the "
-                          "file is damaged or of another model",
-                          tensor->name, tensor->path, shape,
-                          load->checkpoint->gguf ? "metadata" : "config.json", (long long)n,
-                          (long long)k);
+    if (stack > 0) snprintf(experts, sizeof experts, "%lld, ", (long long)stack);
+    return octavo_fail_at(
+        load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+        "tensor \"%s\" (%s): shape [%s] where the %s asks for [%s%lld, %lld]; the "
+        "file is damaged or of another model",
+        tensor->name, tensor->path, shape, load->checkpoint->gguf ? "metadata" : "config.json",
+        experts, (long long)n, (long long)k);
 }
 
-static octavo_status find(octavo_loader *load, octavo_weight_role role, int layer,
+static octavo_status check_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                 int64_t n, int64_t k) {
+    return has_shape(tensor, n, k) ? OCTAVO_OK : fail_shape(load, tensor, 0, n, k);
+}
+
+static octavo_status find(octavo_loader *load, octavo_weight_role role, int layer, int expert,
                           octavo_checkpoint_tensor *tensor) {
     char name[OCTAVO_WEIGHT_NAME_SIZE];
-    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, name);
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, expert, name);
     return octavo_checkpoint_get(load->checkpoint, name, tensor, load->error);
+}
+
+static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                               octavo_weight_type *type) {
+    if (tensor->has_type && packed_type_of(tensor->type, type)) return OCTAVO_OK;
+    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+                          "tensor \"%s\" (%s): type %s cannot be run by this version; %s",
+                          tensor->name, tensor->path, tensor->type_name,
+                          load->checkpoint->gguf
+                              ? "requantise the model to Q8_0, Q4_0, Q4_K or Q6_K"
+                              : "convert the model to F32, F16 or BF16");
 }
 
 octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
                                  octavo_row_map rows, octavo_weight_role role, int layer) {
     octavo_checkpoint_tensor tensor;
-    octavo_status status = find(load, role, layer, &tensor);
+    octavo_status status = find(load, role, layer, 0, &tensor);
     if (status || (status = check_shape(load, &tensor, rows.all ? rows.all : n, k))) return status;
     *weight = (octavo_weight){.n = n, .k = k};
-    if (!tensor.has_type || !packed_type_of(tensor.type, &weight->type))
-        return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
-                              "tensor \"%s\" (%s): type %s cannot be run by this version; %s",
-                              tensor.name, tensor.path, tensor.type_name,
-                              load->checkpoint->gguf
-                                  ? "requantise the model to Q8_0, Q4_0, Q4_K or Q6_K"
-                                  : "convert the model to F32, F16 or BF16");
+    if ((status = find_type(load, &tensor, &weight->type))) return status;
     return pack_matrix(load, weight, rows, &tensor);
+}
+
+/* ---- experts ---- */
+
+/* One matrix of a stack, from byte `begin` of a tensor. */
+static octavo_status pack_expert(octavo_loader *load, const octavo_weight *stack, int expert,
+                                 const octavo_checkpoint_tensor *tensor, size_t begin,
+                                 size_t bytes) {
+    const size_t matrix_bytes = octavo_weight_bytes(stack->type, stack->n, stack->k);
+    load->weights->packed_bytes += matrix_bytes;
+    if (!load->options->pool) return OCTAVO_OK;
+    pack_job job = {.weight = stack,
+                    .to = (uint8_t *)(uintptr_t)stack->data + (size_t)expert * matrix_bytes,
+                    .from = tensor->data + begin,
+                    .begin = begin,
+                    .row_bytes = bytes / (size_t)stack->n};
+    pack_strips(load, &job, tensor);
+    return report(load, tensor, bytes);
+}
+
+static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight,
+                                      octavo_weight_role role, int layer) {
+    octavo_checkpoint_tensor tensor;
+    octavo_status status = find(load, role, layer, 0, &tensor);
+    if (status) return status;
+    octavo_checkpoint_tensor rows = tensor; /* [experts n, k] as far as its shape goes */
+    if (tensor.n_dims == 3 && tensor.extent[0] == (uint64_t)weight->stack) {
+        rows.n_dims = 2;
+        rows.extent[0] = tensor.extent[1];
+        rows.extent[1] = tensor.extent[2];
+    }
+    if (rows.n_dims == 3 || !has_shape(&rows, weight->n, weight->k))
+        return fail_shape(load, &tensor, weight->stack, weight->n, weight->k);
+    if ((status = find_type(load, &tensor, &weight->type))) return status;
+    if (load->options->pool && (status = alloc_matrix(load, weight, tensor.name))) return status;
+    const size_t bytes = tensor.bytes / (size_t)weight->stack;
+    for (int e = 0; e < weight->stack && !status; e++)
+        status = pack_expert(load, weight, e, &tensor, (size_t)e * bytes, bytes);
+    return status;
+}
+
+octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
+                                  octavo_weight_role role, int layer) {
+    octavo_weight_type type = OCTAVO_WEIGHT_F32;
+    octavo_status status = OCTAVO_OK;
+    *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
+    if (load->checkpoint->gguf) return load_whole_stack(load, weight, role, layer);
+    for (int e = 0; e < weight->stack && !status; e++) {
+        octavo_checkpoint_tensor tensor;
+        if ((status = find(load, role, layer, e, &tensor)) ||
+            (status = check_shape(load, &tensor, n, k)) ||
+            (status = find_type(load, &tensor, &type)))
+            return status;
+        if (e == 0) {
+            weight->type = type;
+            if (load->options->pool && (status = alloc_matrix(load, weight, tensor.name)))
+                return status;
+        }
+        if (type != weight->type)
+            return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
+                                  "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
+                                  "experts of one layer must be of one type",
+                                  tensor.name, tensor.path, tensor.type_name);
+        status = pack_expert(load, weight, e, &tensor, 0, tensor.bytes);
+    }
+    return status;
 }
 
 /* ---- vectors ---- */
@@ -254,7 +336,7 @@ octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int6
                                  int layer) {
     const int64_t all = rows.all ? rows.all : extent;
     octavo_checkpoint_tensor tensor;
-    octavo_status status = find(load, role, layer, &tensor);
+    octavo_status status = find(load, role, layer, 0, &tensor);
     *vector = NULL;
     if (status || (status = check_shape(load, &tensor, 1, all))) return status;
     float *values = octavo_arena_alloc(&load->weights->arena, (size_t)extent * sizeof *values);
@@ -272,7 +354,7 @@ octavo_status octavo_load_bias(octavo_loader *load, const float **vector, int64_
     char name[OCTAVO_WEIGHT_NAME_SIZE];
     *vector = NULL;
     if (kind == OCTAVO_BIAS_NONE) return OCTAVO_OK;
-    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, name);
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, 0, name);
     if (kind == OCTAVO_BIAS_OPTIONAL && octavo_checkpoint_find(load->checkpoint, name) < 0)
         return OCTAVO_OK;
     return octavo_load_vector(load, vector, extent, 0.0f, rows, role, layer);

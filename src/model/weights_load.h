@@ -28,6 +28,10 @@ typedef struct octavo_row_map {
 OCTAVO_MUST_CHECK octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight,
                                                    int64_t n, int64_t k, octavo_row_map rows,
                                                    octavo_weight_role role, int layer);
+/* A stack of n_experts matrices: one tensor [experts, n, k] in GGUF files, else a tensor each. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight,
+                                                    int64_t n, int64_t k, octavo_weight_role role,
+                                                    int layer);
 /* *vector, f32 [extent] in the weights' arena, is the tensor's values + offset. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_vector(octavo_loader *load, const float **vector,
                                                    int64_t extent, float offset,

@@ -9,8 +9,8 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied", "gemma3",  "olmo2",
-                                     "phi3",       "cohere2", "gpt_neox"};
+static const char *const models[] = {"llama_tied", "gemma3",   "olmo2",    "phi3",
+                                     "cohere2",    "gpt_neox", "qwen2_moe"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -180,6 +180,12 @@ static const variant variants[] = {
     {"gpt_neox", {{"use_parallel_residual", "false"}}, true},
     {"gpt_neox", {{"hidden_act", "\"gelu_new\""}}, true},
     {"olmo2", {{"rms_norm_eps", ""}}, true},
+    {"qwen2_moe",
+     {{"norm_topk_prob", ""}, {"mlp_only_layers", "[0, 2]"}, {"sliding_window", "9"}},
+     false},
+    {"qwen2_moe", {{"decoder_sparse_step", ""}, {"mlp_only_layers", "[0, 2]"}}, false},
+    {"qwen2_moe", {{"norm_topk_prob", "true"}}, true},
+    {"qwen2_moe", {{"num_experts_per_tok", "2"}}, true},
 };
 
 static void test_variants(void **state) {

@@ -35,6 +35,10 @@ int main(int argc, char **argv) {
         "\"final_logit_softcapping\":null," SIZES "}",
         "{\"model_type\":\"granite\",\"embedding_multiplier\":12.0,\"logits_scaling\":8.0,"
         "\"residual_multiplier\":0.2,\"attention_multiplier\":0.1," SIZES "}",
+        "{\"model_type\":\"qwen2_moe\",\"num_experts\":6,\"num_experts_per_tok\":3,"
+        "\"moe_intermediate_size\":24,\"shared_expert_intermediate_size\":80,"
+        "\"norm_topk_prob\":false,\"decoder_sparse_step\":2,\"mlp_only_layers\":[0]," SIZES "}",
+        "{\"model_type\":\"mixtral\",\"num_local_experts\":4,\"num_experts_per_tok\":2," SIZES "}",
         "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
         "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"
         "\"sliding_window\":9,\"sliding_window_pattern\":4," SIZES "}",

@@ -214,14 +214,14 @@ static void test_names(void **state) {
                                       .head_prefix = "language_model."};
     char name[OCTAVO_WEIGHT_NAME_SIZE];
     (void)state;
-    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_FFW_NORM, 11, name),
+    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_FFW_NORM, 11, 0, name),
                         "language_model.model.layers.11.post_attention_layernorm.weight");
     assert_string_equal(octavo_weight_name_make(&folder, octavo_family_gemma3_names,
-                                                OCTAVO_ROLE_FFW_NORM, 4095, name),
+                                                OCTAVO_ROLE_FFW_NORM, 4095, 0, name),
                         "language_model.model.layers.4095.pre_feedforward_layernorm.weight");
-    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_OUTPUT, 0, name),
+    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_OUTPUT, 0, 0, name),
                         "language_model.lm_head.weight");
-    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_OUTPUT_NORM, 0, name),
+    assert_string_equal(octavo_weight_name_make(&folder, NULL, OCTAVO_ROLE_OUTPUT_NORM, 0, 0, name),
                         "language_model.model.norm.weight");
 }
 
