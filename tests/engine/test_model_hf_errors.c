@@ -56,6 +56,10 @@ static void check_configs(const char *from, const bad_config *cases, size_t n, c
     "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"original_max_position_embeddings\": "          \
     "64" factors "}"
 
+#define YARN(more) "{\"rope_type\": \"yarn\", \"factor\": 2.0" more "}"
+#define LONGROPE(short, long)                                                                      \
+    "{\"rope_type\": \"longrope\", \"short_factor\": " short ", \"long_factor\": " long "}"
+
 static const bad_config llama_configs[] = {
     {"model_type", "", OCTAVO_ERROR_NOT_FOUND, "model_type"},
     {"model_type", "7", OCTAVO_ERROR_FORMAT, "model_type"},
@@ -88,6 +92,17 @@ static const bad_config llama_configs[] = {
     {"rope_scaling", "{\"type\": \"spiral\", \"factor\": 2.0}", OCTAVO_ERROR_UNSUPPORTED, "spiral"},
     {"rope_scaling", "{\"rope_type\": \"ntk\", \"factor\": 2.0}", OCTAVO_ERROR_UNSUPPORTED,
      "\"rope_scaling.rope_type\""},
+    {"rope_scaling", YARN(", \"beta_fast\": 1"), OCTAVO_ERROR_FORMAT, "\"rope_scaling.beta_fast\""},
+    {"rope_scaling", YARN(", \"attention_factor\": []"), OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.attention_factor\""},
+    {"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": -2.0}", OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.factor\""},
+    {"rope_scaling", LONGROPE("[1, 1, 1, 1, 1, 1, 1, 1]", "[]"), OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.long_factor\""},
+    {"rope_scaling", LONGROPE("[1, 1, 1, 1, 1, 1, 1, 0]", "[1, 1, 1, 1, 1, 1, 1, 1]"),
+     OCTAVO_ERROR_FORMAT, "\"rope_scaling.short_factor\""},
+    {"rope_scaling", LONGROPE("[1, 2]", "[1, 2]"), OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.short_factor\""},
     {"rope_scaling", "{\"rope_type\": \"linear\"}", OCTAVO_ERROR_NOT_FOUND,
      "\"rope_scaling.factor\""},
     {"rope_scaling", "{\"factor\": 2.0}", OCTAVO_ERROR_NOT_FOUND, "\"rope_scaling.rope_type\""},
@@ -115,10 +130,47 @@ static const bad_config gemma_configs[] = {
     {"query_pre_attn_scalar", "-1", OCTAVO_ERROR_FORMAT, NULL},
 };
 
+static const bad_config phi3_configs[] = {
+    {"partial_rotary_factor", "1.5", OCTAVO_ERROR_FORMAT, NULL},
+    {"partial_rotary_factor", "0.01", OCTAVO_ERROR_UNSUPPORTED, "\"head_dim\""},
+    {"original_max_position_embeddings", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"sliding_window", "-1", OCTAVO_ERROR_FORMAT, NULL},
+};
+
+static const bad_config cohere2_configs[] = {
+    {"logit_scale", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"layer_norm_eps", "1e9", OCTAVO_ERROR_FORMAT, NULL},
+    {"sliding_window_pattern", "0", OCTAVO_ERROR_FORMAT, NULL},
+};
+
+static const bad_config gpt_neox_configs[] = {
+    {"num_key_value_heads", "1", OCTAVO_ERROR_FORMAT, NULL},
+    {"rotary_pct", "[]", OCTAVO_ERROR_FORMAT, NULL},
+    {"use_parallel_residual", "3", OCTAVO_ERROR_FORMAT, NULL},
+    {"hidden_act", "\"relu\"", OCTAVO_ERROR_UNSUPPORTED, NULL},
+};
+
+static const bad_config qwen2_moe_configs[] = {
+    {"num_experts", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"num_experts", "100000", OCTAVO_ERROR_FORMAT, NULL},
+    {"num_experts_per_tok", "7", OCTAVO_ERROR_FORMAT, NULL},
+    {"num_experts_per_tok", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"moe_intermediate_size", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"shared_expert_intermediate_size", "-4", OCTAVO_ERROR_FORMAT, NULL},
+    {"decoder_sparse_step", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"mlp_only_layers", "[4]", OCTAVO_ERROR_FORMAT, NULL},
+    {"mlp_only_layers", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"norm_topk_prob", "1", OCTAVO_ERROR_FORMAT, NULL},
+};
+
 static void test_configs(void **state) {
     (void)state;
     check_configs("llama_tied", llama_configs, OCTAVO_COUNT(llama_configs), "config.json");
     check_configs("gemma3", gemma_configs, OCTAVO_COUNT(gemma_configs), "config.json");
+    check_configs("phi3", phi3_configs, OCTAVO_COUNT(phi3_configs), "config.json");
+    check_configs("cohere2", cohere2_configs, OCTAVO_COUNT(cohere2_configs), "config.json");
+    check_configs("gpt_neox", gpt_neox_configs, OCTAVO_COUNT(gpt_neox_configs), "config.json");
+    check_configs("qwen2_moe", qwen2_moe_configs, OCTAVO_COUNT(qwen2_moe_configs), "config.json");
 }
 
 static void test_contradicting_layers(void **state) {
@@ -162,9 +214,28 @@ static void test_shapes(void **state) {
         {"attention_bias", "true", OCTAVO_ERROR_NOT_FOUND,
          "\"model.layers.0.self_attn.q_proj.bias\""},
     };
+    static const bad_config phi3[] = {
+        {"num_key_value_heads", "1", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.self_attn.qkv_proj.weight\""},
+        {"intermediate_size", "97", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.mlp.gate_up_proj.weight\""},
+    };
+    static const bad_config gpt_neox[] = {
+        {"intermediate_size", "127", OCTAVO_ERROR_FORMAT,
+         "\"gpt_neox.layers.0.mlp.dense_h_to_4h.weight\""},
+    };
+    static const bad_config qwen2_moe[] = {
+        {"num_experts", "7", OCTAVO_ERROR_FORMAT, "\"model.layers.1.mlp.gate.weight\""},
+        {"moe_intermediate_size", "25", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.1.mlp.experts.0.gate_proj.weight\""},
+        {"decoder_sparse_step", "1", OCTAVO_ERROR_NOT_FOUND, "\"model.layers.0.mlp.gate.weight\""},
+    };
     (void)state;
     check_configs("llama_tied", llama, OCTAVO_COUNT(llama), "model.safetensors");
     check_configs("gemma3", gemma, OCTAVO_COUNT(gemma), "model.safetensors");
+    check_configs("phi3", phi3, OCTAVO_COUNT(phi3), "model.safetensors");
+    check_configs("gpt_neox", gpt_neox, OCTAVO_COUNT(gpt_neox), "model.safetensors");
+    check_configs("qwen2_moe", qwen2_moe, OCTAVO_COUNT(qwen2_moe), "model.safetensors");
 }
 
 /* Every tensor in turn is away, has its axes swapped or a type that cannot be run. */
@@ -193,23 +264,25 @@ static void check_tensor(const char *from, const char *name) {
 }
 
 static void test_tensors(void **state) {
-    static const char *const names[] = {"llama_tied", "gemma3"};
+    static const char *const names[] = {"llama_tied", "gemma3",   "olmo2",    "phi3",
+                                        "cohere2",    "gpt_neox", "qwen2_moe"};
     (void)state;
-    for (size_t m = 0; m < 2; m++) {
+    for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;
         const char *name;
         json_t *entry;
         size_t n = 0;
         hf_maker_start(&maker, names[m]);
         json_object_foreach(maker.header, name, entry) {
-            /* the first layer and what is in none */
+            /* the first two layers and what is in none */
             if (strcmp(name, "__metadata__") == 0 ||
-                (strstr(name, ".layers.") && !strstr(name, ".layers.0.")))
+                (strstr(name, ".layers.") && !strstr(name, ".layers.0.") &&
+                 !strstr(name, ".layers.1.")))
                 continue;
             check_tensor(names[m], name);
             n++;
         }
-        assert_true(n >= 13);
+        assert_true(n >= 15);
         hf_maker_end(&maker);
     }
 }
