@@ -250,9 +250,10 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
                              p->pairing == OCTAVO_ROPE_HALF ? "half" : "pairwise");
         break;
     case OCTAVO_OP_ATTENTION:
-        octavo_buffer_printf(out, ",\"window\":%lld,\"scale\":%.9g,\"soft_cap\":%.9g",
-                             (long long)program->plans[p->plan].window, (double)p->scale,
-                             (double)p->soft_cap);
+        octavo_buffer_printf(
+            out, ",\"window\":%lld,\"chunk\":%lld,\"scale\":%.9g,\"soft_cap\":%.9g",
+            (long long)program->plans[p->plan].window, (long long)program->plans[p->plan].chunk,
+            (double)p->scale, (double)p->soft_cap);
         break;
     case OCTAVO_OP_GATE:
         octavo_buffer_printf(out, ",\"activation\":\"%s\"", activation_name(p->act));
@@ -261,11 +262,16 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
     case OCTAVO_OP_ADD:
         octavo_buffer_printf(out, ",\"scale\":%.9g", (double)p->scale);
         break;
+    case OCTAVO_OP_TEMPERATURE:
+        octavo_buffer_printf(out, ",\"scale\":%.9g,\"period\":%.9g", (double)p->temperature.scale,
+                             (double)p->temperature.period);
+        break;
     case OCTAVO_OP_ROUTE:
-        octavo_buffer_printf(out,
-                             ",\"scores\":\"%s\",\"chosen\":%d,\"normalised\":%s,\"scale\":%.9g",
-                             p->router.is_sigmoid ? "sigmoid" : "softmax", p->router.n_chosen,
-                             p->router.is_normalised ? "true" : "false", (double)p->router.scale);
+        octavo_buffer_printf(
+            out, ",\"scores\":\"%s\",\"chosen\":%d,\"normalised\":%s,\"of\":\"%s\",\"scale\":%.9g",
+            p->router.is_sigmoid ? "sigmoid" : "softmax", p->router.n_chosen,
+            p->router.is_normalised ? "true" : "false", p->router.is_for_input ? "input" : "output",
+            (double)p->router.scale);
         break;
     case OCTAVO_OP_SCALE:
         octavo_buffer_printf(out, ",\"scale\":%.9g,\"soft_cap\":%.9g", (double)p->scale,

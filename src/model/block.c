@@ -47,6 +47,12 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
     k = optional_qk_norm(builder, desc, "keyvalue_skh", k, desc->k_norm, desc->kh_slices);
     q = optional_rope(builder, desc, q);
     k = optional_rope(builder, desc, k);
+    if (desc->qk_norm == OCTAVO_QK_NORM_ROPED && desc->rope_table != OCTAVO_NO_TENSOR) {
+        q = octavo_build_head_norm(builder, q, OCTAVO_NO_TENSOR, desc->norm_eps);
+        k = octavo_build_head_norm(builder, k, OCTAVO_NO_TENSOR, desc->norm_eps);
+    }
+    if (desc->temperature.period > 0.0f)
+        q = octavo_build_temperature(builder, q, desc->temperature);
     int attended = octavo_build_attention(builder, "attn_o_tnh",
                                           &(octavo_attention_desc){.query = q,
                                                                    .key = k,
@@ -54,6 +60,7 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
                                                                    .cache = desc->cache,
                                                                    .scale = desc->attention_scale,
                                                                    .window = desc->window,
+                                                                   .chunk = desc->chunk,
                                                                    .soft_cap = desc->soft_cap});
     int operand;
     octavo_build_operands(builder, "attn_o_tnh", attended, &desc->attn_o, &operand, 1);
@@ -80,14 +87,21 @@ static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc,
                                ffw->slices, "d", width(builder, x), 1);
 }
 
-/* Rows are gathered once for all weights that take them in the same form. */
-static void gather(octavo_builder *builder, int x, int route, const int *weights, int *gathered) {
+/* Rows are gathered once for all weights that take them in the same form. Rows that are weighted
+ * first are quantised afterwards. */
+static void gather(octavo_builder *builder, const octavo_router *router, int x, int route,
+                   const int *weights, int *gathered) {
     int operands[2];
+    if (router->is_for_input) {
+        x = octavo_build_gather(builder, "moe_input_pd", x, route, router);
+        octavo_build_operands(builder, "moe_input_pd", x, weights, gathered, 2);
+        return;
+    }
     octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
-    gathered[0] = octavo_build_gather(builder, "moe_input_pd", operands[0], route);
+    gathered[0] = octavo_build_gather(builder, "moe_input_pd", operands[0], route, router);
     gathered[1] = operands[1] == operands[0]
                       ? gathered[0]
-                      : octavo_build_gather(builder, "moe_input_pd", operands[1], route);
+                      : octavo_build_gather(builder, "moe_input_pd", operands[1], route, router);
 }
 
 static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x) {
@@ -101,7 +115,7 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
     int logits = octavo_build_matmul(builder, "router_logits_te", operand, desc->router_weight,
                                      OCTAVO_NO_TENSOR, desc->d_slices, "e", n, 1);
     int route = octavo_build_route(builder, "router_choice_tc", logits, &desc->router);
-    gather(builder, x, route, weights, gathered);
+    gather(builder, &desc->router, x, route, weights, gathered);
     int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate, route,
                                           desc->d_slices, 'f');
     int up = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[1], ffw->up, route,
@@ -110,7 +124,7 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
     octavo_build_operands(builder, "moe_hidden_pf", hidden, &ffw->down, &operand, 1);
     int out = octavo_build_expert_matmul(builder, "moe_out_pd", operand, ffw->down, route,
                                          ffw->slices, 'd');
-    return octavo_build_combine(builder, "activation_ffw_out_td", out, route);
+    return octavo_build_combine(builder, "activation_ffw_out_td", out, route, &desc->router);
 }
 
 static int shared_experts(octavo_builder *builder, const octavo_block_desc *desc, int x) {

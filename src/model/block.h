@@ -58,7 +58,8 @@ typedef struct octavo_block_desc {
     octavo_rope_pairing pairing;
     int cache;
     float attention_scale;
-    int64_t window; /* 0 none */
+    int64_t window, chunk; /* 0 none */
+    octavo_temperature temperature;
     float soft_cap; /* of the attention logits; 0 none */
     octavo_activation activation;
 } octavo_block_desc;

@@ -40,6 +40,7 @@ typedef struct octavo_rope_config {
 typedef struct octavo_layer_config {
     int rope;       /* index into ropes, or OCTAVO_NO_ROPE */
     int64_t window; /* of the attention; 0 none */
+    int64_t chunk;  /* only keys of a position's own chunk; 0 none */
     bool is_sparse; /* feed-forward of experts */
 } octavo_layer_config;
 
@@ -60,6 +61,7 @@ typedef enum octavo_qk_norm {
     OCTAVO_QK_NORM_NONE,
     OCTAVO_QK_NORM_HEAD,  /* each head by itself, by the same scales */
     OCTAVO_QK_NORM_WHOLE, /* all heads together */
+    OCTAVO_QK_NORM_ROPED, /* each head by itself without scales, behind the rope if there is one */
 } octavo_qk_norm;
 
 typedef struct octavo_model_config {
@@ -75,7 +77,8 @@ typedef struct octavo_model_config {
     float logit_scale;
     float logit_soft_cap; /* 0 none */
     float attention_scale;
-    float attention_soft_cap; /* 0 none */
+    float attention_soft_cap;       /* 0 none */
+    octavo_temperature temperature; /* of layers without rope */
     octavo_activation activation;
     octavo_rope_pairing pairing;
     octavo_bias qkv_bias, attn_o_bias, ffw_bias, norm_bias;
@@ -93,6 +96,8 @@ typedef struct octavo_model_config {
     int64_t ffw_expert; /* feed-forward width of one */
     int64_t ffw_shared; /* of those that every token takes, together; 0 none */
     bool has_shared_gate;
+    bool has_expert_columns; /* in folders one tensor [experts, inputs, outputs] of gate and then
+                                up, and one of down */
     octavo_router router;
 
     int n_ropes;

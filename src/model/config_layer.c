@@ -92,7 +92,9 @@ octavo_status octavo_family_no_rope(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
     const octavo_key list = {NULL, "no_rope_layers"}, interval = {NULL, "no_rope_layer_interval"};
     int64_t period;
-    if (octavo_config_has(reader, list)) return read_no_rope(reader, list, config);
+    const json_t *named = json_object_get(reader->object, list.hf);
+    if (octavo_config_has(reader, list) && (!json_is_array(named) || json_array_size(named) > 0))
+        return read_no_rope(reader, list, config);
     octavo_status status = octavo_config_integer(reader, interval, 4, 1, 1 << 20, &period);
     if (status) return status;
     for (int i = 0; i < config->n_layers; i++)

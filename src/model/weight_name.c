@@ -37,6 +37,7 @@ static const struct {
     [OCTAVO_ROLE_FFW_UP] = {"ffn_up.weight", "mlp.up_proj.weight"},
     [OCTAVO_ROLE_FFW_DOWN] = {"ffn_down.weight", "mlp.down_proj.weight"},
     [OCTAVO_ROLE_ROUTER] = {"ffn_gate_inp.weight", "mlp.gate.weight"},
+    [OCTAVO_ROLE_EXPERT_GATE_UP] = {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
     [OCTAVO_ROLE_EXPERT_GATE] = {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight"},
     [OCTAVO_ROLE_EXPERT_UP] = {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight"},
     [OCTAVO_ROLE_EXPERT_DOWN] = {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight"},

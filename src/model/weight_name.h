@@ -37,7 +37,8 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_FFW_UP,
     OCTAVO_ROLE_FFW_DOWN,
     OCTAVO_ROLE_ROUTER,
-    OCTAVO_ROLE_EXPERT_GATE, /* in GGUF files those of all experts in one, else one for each */
+    OCTAVO_ROLE_EXPERT_GATE_UP, /* of all experts, in one */
+    OCTAVO_ROLE_EXPERT_GATE,    /* in GGUF files those of all experts in one, else one for each */
     OCTAVO_ROLE_EXPERT_UP,
     OCTAVO_ROLE_EXPERT_DOWN,
     OCTAVO_ROLE_SHARED_GATE, /* of the shared expert's feed-forward */

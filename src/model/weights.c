@@ -106,13 +106,20 @@ static octavo_status load_sparse(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const int64_t d = c->d, f = c->ffw_expert, shared = c->ffw_shared;
+    const bool is_columns = c->has_expert_columns;
+    const octavo_column_map gate = {is_columns ? 2 * f : 0, 0}, up = {gate.columns, f};
+    const octavo_column_map down = {is_columns ? d : 0, 0};
     octavo_status status;
     if ((status = octavo_load_matrix(load, &w->router, c->n_experts, d, whole, OCTAVO_ROLE_ROUTER,
                                      layer)) ||
-        (status =
-             octavo_load_experts(load, &w->expert_gate, f, d, OCTAVO_ROLE_EXPERT_GATE, layer)) ||
-        (status = octavo_load_experts(load, &w->expert_up, f, d, OCTAVO_ROLE_EXPERT_UP, layer)) ||
-        (status = octavo_load_experts(load, &w->expert_down, d, f, OCTAVO_ROLE_EXPERT_DOWN, layer)))
+        (status = octavo_load_experts(
+             load, &w->expert_gate, f, d, gate,
+             is_columns ? OCTAVO_ROLE_EXPERT_GATE_UP : OCTAVO_ROLE_EXPERT_GATE, layer)) ||
+        (status = octavo_load_experts(
+             load, &w->expert_up, f, d, up,
+             is_columns ? OCTAVO_ROLE_EXPERT_GATE_UP : OCTAVO_ROLE_EXPERT_UP, layer)) ||
+        (status = octavo_load_experts(load, &w->expert_down, d, f, down, OCTAVO_ROLE_EXPERT_DOWN,
+                                      layer)))
         return status;
     if (shared == 0) return OCTAVO_OK;
     if ((status = octavo_load_matrix(load, &w->shared_gate, shared, d, whole,
@@ -131,7 +138,7 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
-    const bool has_qk_norm = c->qk_norm != OCTAVO_QK_NORM_NONE;
+    const bool has_qk_norm = is_whole || c->qk_norm == OCTAVO_QK_NORM_HEAD;
     const struct {
         octavo_weight_role role;
         const float **vector;

@@ -44,6 +44,7 @@ typedef struct pack_job {
     size_t begin; /* of the matrix in the tensor */
     size_t row_bytes;
     octavo_row_map rows;
+    octavo_column_map columns;
     uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
     int64_t panel_begin, panel_end; /* of the strip */
 } pack_job;
@@ -58,11 +59,27 @@ static int64_t source_row(const octavo_row_map *rows, int64_t row) {
     return rows->first + row / rows->group * rows->stride + row % rows->group;
 }
 
+/* Columns [row, row + n) of a matrix of floats as rows. */
+static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+    const size_t size = job->row_bytes / (size_t)job->weight->k;
+    for (int64_t k = 0; k < job->weight->k; k++) {
+        const uint8_t *from =
+            job->from + (size_t)(k * job->columns.columns + job->columns.first + row) * size;
+        for (int i = 0; i < n; i++)
+            memcpy(copy + (size_t)i * job->row_bytes + (size_t)k * size, from + (size_t)i * size,
+                   size);
+    }
+}
+
 /* Rows [row, row + n) of the matrix, one behind the other. */
 static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row, int n) {
     const uint8_t *first = job->from + (size_t)source_row(&job->rows, row) * job->row_bytes;
     if (!job->scratch) return first;
     uint8_t *copy = job->scratch + (size_t)thread * OCTAVO_PANEL * job->row_bytes;
+    if (job->columns.columns > 0) {
+        transpose(job, copy, row, n);
+        return copy;
+    }
     for (int i = 0; i < n; i++)
         memcpy(copy + (size_t)i * job->row_bytes,
                job->from + (size_t)source_row(&job->rows, row + i) * job->row_bytes,
@@ -116,13 +133,14 @@ static void pack_strips(octavo_loader *load, pack_job *job,
     const int64_t n_panels = (job->weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
     const size_t panel_bytes = job->row_bytes * OCTAVO_PANEL;
     const int64_t strip = panel_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / panel_bytes) : 1;
+    const bool is_plain = job->rows.all == 0 && job->columns.columns == 0;
     const size_t bytes = job->row_bytes * (size_t)job->weight->n;
     if (job->begin == 0) octavo_checkpoint_will_need(load->checkpoint, tensor);
     for (int64_t p = 0; p < n_panels; p += strip) {
         job->panel_begin = p;
         job->panel_end = p + strip < n_panels ? p + strip : n_panels;
         octavo_pool_run(load->options->pool, pack_thread, job);
-        if (job->rows.all > 0) continue;
+        if (!is_plain) continue;
         size_t begin = (size_t)p * panel_bytes, end = (size_t)job->panel_end * panel_bytes;
         octavo_checkpoint_drop(load->checkpoint, tensor, job->begin + begin,
                                (end < bytes ? end : bytes) - begin);
@@ -146,6 +164,12 @@ static octavo_status alloc_matrix(octavo_loader *load, octavo_weight *weight, co
     return OCTAVO_OK;
 }
 
+static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const char *name) {
+    const size_t rows = (size_t)octavo_pool_threads(load->options->pool) * OCTAVO_PANEL;
+    job->scratch = octavo_alloc_zero(rows, job->row_bytes);
+    return job->scratch ? OCTAVO_OK : octavo_fail_memory(load->error, name, rows * job->row_bytes);
+}
+
 static octavo_status pack_matrix(octavo_loader *load, octavo_weight *weight, octavo_row_map rows,
                                  const octavo_checkpoint_tensor *tensor) {
     const int64_t all = rows.all ? rows.all : weight->n;
@@ -158,13 +182,7 @@ static octavo_status pack_matrix(octavo_loader *load, octavo_weight *weight, oct
                     .from = tensor->data,
                     .row_bytes = tensor->bytes / (size_t)all,
                     .rows = rows};
-    if (is_scattered(&rows)) {
-        const size_t threads = (size_t)octavo_pool_threads(load->options->pool);
-        job.scratch = octavo_alloc_zero(threads * OCTAVO_PANEL, job.row_bytes);
-        if (!job.scratch)
-            return octavo_fail_memory(load->error, tensor->name,
-                                      threads * OCTAVO_PANEL * job.row_bytes);
-    }
+    if (is_scattered(&rows) && (status = alloc_scratch(load, &job, tensor->name))) return status;
     pack_strips(load, &job, tensor);
     octavo_free(job.scratch);
     return report(load, tensor, (uint64_t)weight->n * job.row_bytes);
@@ -232,49 +250,65 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
 
 /* ---- experts ---- */
 
-/* One matrix of a stack, from byte `begin` of a tensor. */
+/* One matrix of a stack, from that of the expert in a tensor of `bytes` for each. */
 static octavo_status pack_expert(octavo_loader *load, const octavo_weight *stack, int expert,
-                                 const octavo_checkpoint_tensor *tensor, size_t begin,
-                                 size_t bytes) {
+                                 const octavo_checkpoint_tensor *tensor, size_t begin, size_t bytes,
+                                 octavo_column_map columns) {
     const size_t matrix_bytes = octavo_weight_bytes(stack->type, stack->n, stack->k);
+    const int64_t outputs = columns.columns ? columns.columns : stack->n;
+    octavo_status status = OCTAVO_OK;
     load->weights->packed_bytes += matrix_bytes;
     if (!load->options->pool) return OCTAVO_OK;
     pack_job job = {.weight = stack,
                     .to = (uint8_t *)(uintptr_t)stack->data + (size_t)expert * matrix_bytes,
                     .from = tensor->data + begin,
                     .begin = begin,
-                    .row_bytes = bytes / (size_t)stack->n};
+                    .row_bytes = bytes / (size_t)outputs,
+                    .columns = columns};
+    if (columns.columns > 0 && (status = alloc_scratch(load, &job, tensor->name))) return status;
     pack_strips(load, &job, tensor);
-    return report(load, tensor, bytes);
+    octavo_free(job.scratch);
+    return report(load, tensor, job.row_bytes * (size_t)stack->n);
+}
+
+static bool has_stack_shape(const octavo_checkpoint_tensor *tensor, int64_t stack, int64_t rows,
+                            int64_t columns) {
+    return tensor->n_dims == 3 && tensor->extent[0] == (uint64_t)stack &&
+           tensor->extent[1] == (uint64_t)rows && tensor->extent[2] == (uint64_t)columns;
 }
 
 static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight,
-                                      octavo_weight_role role, int layer) {
+                                      octavo_column_map columns, octavo_weight_role role,
+                                      int layer) {
+    const bool is_columns = columns.columns > 0;
+    const int64_t rows = is_columns ? weight->k : weight->n;
+    const int64_t width = is_columns ? columns.columns : weight->k;
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
     if (status) return status;
-    octavo_checkpoint_tensor rows = tensor; /* [experts n, k] as far as its shape goes */
-    if (tensor.n_dims == 3 && tensor.extent[0] == (uint64_t)weight->stack) {
-        rows.n_dims = 2;
-        rows.extent[0] = tensor.extent[1];
-        rows.extent[1] = tensor.extent[2];
-    }
-    if (rows.n_dims == 3 || !has_shape(&rows, weight->n, weight->k))
-        return fail_shape(load, &tensor, weight->stack, weight->n, weight->k);
+    if (!has_stack_shape(&tensor, weight->stack, rows, width))
+        return fail_shape(load, &tensor, weight->stack, rows, width);
     if ((status = find_type(load, &tensor, &weight->type))) return status;
+    if (is_columns && octavo_weight_info_of(weight->type)->source_inputs > 1)
+        return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
+                              "tensor \"%s\" (%s): type %s with outputs in columns cannot be run",
+                              tensor.name, tensor.path, tensor.type_name);
     if (load->options->pool && (status = alloc_matrix(load, weight, tensor.name))) return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++)
-        status = pack_expert(load, weight, e, &tensor, (size_t)e * bytes, bytes);
+        status = pack_expert(load, weight, e, &tensor, (size_t)e * bytes, bytes, columns);
+    if (is_columns && load->options->pool)
+        octavo_checkpoint_drop(load->checkpoint, &tensor, 0, tensor.bytes);
     return status;
 }
 
 octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
-                                  octavo_weight_role role, int layer) {
+                                  octavo_column_map columns, octavo_weight_role role, int layer) {
     octavo_weight_type type = OCTAVO_WEIGHT_F32;
     octavo_status status = OCTAVO_OK;
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
-    if (load->checkpoint->gguf) return load_whole_stack(load, weight, role, layer);
+    if (load->checkpoint->gguf || columns.columns > 0)
+        return load_whole_stack(load, weight, columns, role, layer);
     for (int e = 0; e < weight->stack && !status; e++) {
         octavo_checkpoint_tensor tensor;
         if ((status = find(load, role, layer, e, &tensor)) ||
@@ -291,7 +325,7 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
                                   tensor.name, tensor.path, tensor.type_name);
-        status = pack_expert(load, weight, e, &tensor, 0, tensor.bytes);
+        status = pack_expert(load, weight, e, &tensor, 0, tensor.bytes, columns);
     }
     return status;
 }

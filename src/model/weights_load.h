@@ -28,10 +28,17 @@ typedef struct octavo_row_map {
 OCTAVO_MUST_CHECK octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight,
                                                    int64_t n, int64_t k, octavo_row_map rows,
                                                    octavo_weight_role role, int layer);
-/* A stack of n_experts matrices: one tensor [experts, n, k] in GGUF files, else a tensor each. */
+/* Where the matrices of experts lie in one tensor of [experts, inputs, columns]: those of a matrix
+ * are columns [first, first + n) of it. columns 0: as the rows of matrices. */
+typedef struct octavo_column_map {
+    int64_t columns, first;
+} octavo_column_map;
+
+/* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files, or of columns; else a
+ * tensor each. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight,
-                                                    int64_t n, int64_t k, octavo_weight_role role,
-                                                    int layer);
+                                                    int64_t n, int64_t k, octavo_column_map columns,
+                                                    octavo_weight_role role, int layer);
 /* *vector, f32 [extent] in the weights' arena, is the tensor's values + offset. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_vector(octavo_loader *load, const float **vector,
                                                    int64_t extent, float offset,

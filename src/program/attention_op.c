@@ -24,6 +24,7 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op) {
     layer.scale = op->params.scale;
     layer.soft_cap = op->params.soft_cap;
     layer.mask.window = key->window;
+    layer.mask.chunk = key->chunk;
     return layer;
 }
 

@@ -184,7 +184,7 @@ int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps)
     const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
     if (!is_activation(in, false) || strlen(in->axes) != 3)
         return octavo_build_reject(builder, "head norm", "input is not [t, n, h]");
-    if (!weight || weight->extent[0] != in->extent[2])
+    if (weight && weight->extent[0] != in->extent[2])
         return octavo_build_reject(builder, in->name, "norm scale of another head width");
     octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(in->extent[2], 1)};
     return add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
@@ -244,12 +244,20 @@ int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pai
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
+int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature temperature) {
+    if (!is_activation(tensor_of(builder, x), false) || !(temperature.period > 0.0f))
+        return octavo_build_reject(builder, "temperature", "not rows of f32, or no period");
+    return add_op(builder, OCTAVO_OP_TEMPERATURE, x, (octavo_op_params){.temperature = temperature},
+                  x, builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
 /* Index of the plan for such attention, added if need be; -1 when there are too many. */
 static int find_plan(octavo_program *program, const octavo_plan_key *key) {
     for (int i = 0; i < program->n_plans; i++) {
         const octavo_plan_key *plan = &program->plans[i];
         if (plan->n_heads == key->n_heads && plan->n_kv_heads == key->n_kv_heads &&
-            plan->head_dim == key->head_dim && plan->window == key->window)
+            plan->head_dim == key->head_dim && plan->window == key->window &&
+            plan->chunk == key->chunk)
             return i;
     }
     if (program->n_plans == OCTAVO_MAX_PLANS) return -1;
@@ -272,7 +280,8 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
                                                               .n_kv_heads = k->extent[1],
                                                               .head_dim = q->extent[2],
-                                                              .window = desc->window});
+                                                              .window = desc->window,
+                                                              .chunk = desc->chunk});
     if (plan < 0)
         return octavo_build_reject(builder, name, "too many kinds of attention in one program");
     octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
@@ -354,16 +363,17 @@ static int64_t chosen_of(const octavo_tensor *route) {
     return route->extent[1] * 4 / (int64_t)sizeof(octavo_choice);
 }
 
-int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route) {
+int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route,
+                        const octavo_router *router) {
     const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
     if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || strlen(in->axes) != 2 ||
-        chosen_of(chosen) == 0)
+        chosen_of(chosen) != router->n_chosen || (in->is_q8 && router->is_for_input))
         return octavo_build_reject(builder, name, "rows or choices that cannot be gathered");
     const char axes[] = {'p', in->axes[1], 0};
     const int64_t extent[] = {chosen_of(chosen), in->extent[1]};
     int out = add_activation(builder, name, axes, extent, in->is_q8);
-    return add_op(builder, OCTAVO_OP_GATHER, out, (octavo_op_params){0}, x, route, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR);
+    return add_op(builder, OCTAVO_OP_GATHER, out, (octavo_op_params){.router = *router}, x, route,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
@@ -385,13 +395,14 @@ int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x,
                   weight, route, OCTAVO_NO_TENSOR);
 }
 
-int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route) {
+int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route,
+                         const octavo_router *router) {
     const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
     if (!is_activation(in, false) || in->axes[0] != 'p' || chosen_of(chosen) != in->extent[0])
         return octavo_build_reject(builder, name, "rows or choices that cannot be combined");
     const char axes[] = {'t', in->axes[1], 0};
     int out = add_activation(builder, name, axes, in->extent, false);
-    return add_op(builder, OCTAVO_OP_COMBINE, out, (octavo_op_params){0}, x, route,
+    return add_op(builder, OCTAVO_OP_COMBINE, out, (octavo_op_params){.router = *router}, x, route,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 

@@ -47,7 +47,8 @@ typedef struct octavo_norm_desc {
 } octavo_norm_desc;
 int octavo_build_norm(octavo_builder *builder, const char *name, int x,
                       const octavo_norm_desc *desc, octavo_slices slices);
-/* RMS norm of each head by itself, x [t, n, h], in place: gives x. */
+/* RMS norm of each head by itself, x [t, n, h], in place: gives x. scale may be OCTAVO_NO_TENSOR.
+ */
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps);
 /* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or its quantised
  * form, which is made once for all that take it. At least one weight. */
@@ -60,12 +61,14 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
                         octavo_slices slices, const char *axes, int64_t extent0, int64_t extent1);
 /* Rotates x [t, heads, h] in place by a table: gives x. */
 int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing);
-/* Writes keys and values [t, k, h] to the cache, then attends: [t, n, h]. window 0 and soft_cap 0:
- * none. */
+/* Scales queries [t, n, h] by their positions, in place: gives x. */
+int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature temperature);
+/* Writes keys and values [t, k, h] to the cache, then attends: [t, n, h]. window, chunk and
+ * soft_cap 0: none. */
 typedef struct octavo_attention_desc {
     int query, key, value, cache;
     float scale;
-    int64_t window;
+    int64_t window, chunk;
     float soft_cap;
 } octavo_attention_desc;
 int octavo_build_attention(octavo_builder *builder, const char *name,
@@ -83,14 +86,17 @@ int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_c
 /* [t, c]: the choices of each token from logits [t, e], which are used up. */
 int octavo_build_route(octavo_builder *builder, const char *name, int logits,
                        const octavo_router *router);
-/* [p, ...]: the row of x [t, ...], as octavo_build_operands gave it, of each pair. */
-int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route);
+/* [p, ...]: the row of x [t, ...], as octavo_build_operands gave it, of each pair; with a router
+ * for inputs times its weight, which takes rows of f32. */
+int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route,
+                        const octavo_router *router);
 /* [p, axis]: each row of x [p, ...] times its expert's matrix of a stack [e, outputs, inputs]. */
 int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
                                int route, octavo_slices slices, char axis);
-/* [t, ...]: the weighted sum, by ascending expert, of each token's rows of x [p, ...], which are
- * used up. */
-int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route);
+/* [t, ...]: the sum, by ascending expert and but with a router for inputs weighted, of each token's
+ * rows of x [p, ...], which are used up. */
+int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route,
+                         const octavo_router *router);
 /* Row t of x [t, ...] times sigmoid(gate[t]), gate [t, 1]; in place: gives x. */
 int octavo_build_row_gate(octavo_builder *builder, int x, int gate);
 

@@ -91,10 +91,17 @@ void octavo_run_gather(octavo_run *run, const octavo_op *op, int thread, int n_t
     const octavo_tensor *out = octavo_tensor_at(run, op->out);
     const int64_t n_chosen = out->extent[0];
     octavo_row_range rows = octavo_share_rows(run, op->in[0], thread, n_threads);
-    for (int64_t t = rows.begin; t < rows.end; t++)
-        for (int64_t c = 0; c < n_chosen; c++)
-            memcpy(octavo_row_of(run, op->out, run->expert_pair[t * n_chosen + c]),
-                   octavo_row_of(run, op->in[0], t), out->row_bytes);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const octavo_choice *choices = octavo_row_of(run, op->in[1], t);
+        const void *x = octavo_row_of(run, op->in[0], t);
+        for (int64_t c = 0; c < n_chosen; c++) {
+            void *to = octavo_row_of(run, op->out, run->expert_pair[t * n_chosen + c]);
+            if (op->params.router.is_for_input)
+                run->vector.scale_mul(to, x, choices[c].weight, NULL, octavo_width_of(out));
+            else
+                memcpy(to, x, out->row_bytes);
+        }
+    }
 }
 
 /* What a panel of an expert with so many rows costs, in rows: its weights are read once. */
@@ -159,8 +166,9 @@ void octavo_run_combine(octavo_run *run, const octavo_op *op, int thread, int n_
         const octavo_choice *choices = octavo_row_of(run, op->in[1], t);
         float *out = octavo_row_of(run, op->out, t);
         for (int64_t c = 0; c < n_chosen; c++) {
+            const float weight = op->params.router.is_for_input ? 1.0f : choices[c].weight;
             float *x = octavo_row_of(run, op->in[0], run->expert_pair[t * n_chosen + c]);
-            run->vector.scale_mul(c > 0 ? x : out, x, choices[c].weight, NULL, width);
+            run->vector.scale_mul(c > 0 ? x : out, x, weight, NULL, width);
             if (c > 0) run->vector.add(out, out, x, width);
         }
     }

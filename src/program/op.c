@@ -70,10 +70,10 @@ static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_thr
     }
 }
 
-/* in: x, scale; in place. */
+/* in: x, scale or none; in place. */
 static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_tensor *x = octavo_tensor_at(run, op->out);
-    const float *scale = octavo_tensor_at(run, op->in[1])->vector;
+    const float *scale = octavo_vector_of(run, op->in[1]);
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *row = octavo_row_of(run, op->out, t);
@@ -105,6 +105,18 @@ static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_thr
             else
                 run->vector.rope_pairwise(row, cs, pairs);
         }
+    }
+}
+
+/* in: x, positions; in place. */
+static void run_temperature(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_temperature *by = &op->params.temperature;
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        float *x = octavo_row_of(run, op->out, t);
+        const double periods = floor(((double)run->step->positions[t] + 1.0) / (double)by->period);
+        run->vector.scale_mul(x, x, 1.0f + by->scale * (float)log(1.0 + periods), NULL, width);
     }
 }
 
@@ -263,6 +275,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_QUANTISE] = {"quantise", "tx->tx", run_quantise, cost_rows},
         [OCTAVO_OP_MATMUL] = {"matmul", "tx,xy,y->ty", run_matmul, cost_matmul},
         [OCTAVO_OP_ROPE] = {"rope", "tnh,th->tnh", run_rope, cost_rows},
+        [OCTAVO_OP_TEMPERATURE] = {"temperature", "tnh,t->tnh", run_temperature, cost_rows},
         [OCTAVO_OP_CACHE_UPDATE] = {"cache_update", "tkh,tkh,skh->skh", octavo_run_cache_update,
                                     cost_rows},
         [OCTAVO_OP_ATTENTION] = {"attention", "tnh,skh->tnh", octavo_run_attention, cost_rows},

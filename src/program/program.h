@@ -78,6 +78,7 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_QUANTISE,
     OCTAVO_OP_MATMUL,
     OCTAVO_OP_ROPE,
+    OCTAVO_OP_TEMPERATURE,
     OCTAVO_OP_CACHE_UPDATE,
     OCTAVO_OP_ATTENTION,
     OCTAVO_OP_ATTENTION_MERGE,
@@ -110,12 +111,18 @@ typedef enum octavo_rope_pairing {
     OCTAVO_ROPE_PAIRWISE, /* dimensions 2i and 2i + 1 (GPT-J) */
 } octavo_rope_pairing;
 
+/* Queries at position p are multiplied by 1 + scale * ln(1 + floor((p + 1) / period)). */
+typedef struct octavo_temperature {
+    float scale, period; /* period 0: they are not */
+} octavo_temperature;
+
 /* How a token's experts follow from its logits. Scores are the softmax or the sigmoids of all
  * logits; the experts of the highest scores are chosen (of equal ones the first), and their scores
  * are the weights of what they give. */
 typedef struct octavo_router {
     bool is_sigmoid;
     bool is_normalised; /* weights are divided by their sum */
+    bool is_for_input;  /* weights are of what experts take, not of what they give */
     float scale;        /* of the weights, at last */
     int n_chosen;       /* experts of a token */
 } octavo_router;
@@ -148,7 +155,8 @@ typedef struct octavo_op_params {
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */
     int plan;                    /* ATTENTION: index into the program's plans */
-    octavo_router router;        /* ROUTE */
+    octavo_router router;        /* ROUTE, GROUP, GATHER, COMBINE */
+    octavo_temperature temperature; /* TEMPERATURE */
 } octavo_op_params;
 
 typedef struct octavo_op {
@@ -162,7 +170,7 @@ typedef struct octavo_op {
 /* How attention ops cut a step into work: layers that agree on these share a plan. */
 typedef struct octavo_plan_key {
     int64_t n_heads, n_kv_heads, head_dim;
-    int64_t window; /* 0 none */
+    int64_t window, chunk; /* 0 none */
 } octavo_plan_key;
 
 enum { OCTAVO_MAX_PLANS = 8 };

@@ -129,10 +129,12 @@ void octavo_run_step(octavo_run *run, const octavo_step *step) {
         .query_start_loc = step->query_start_loc,
         .block_tables = step->block_tables,
     };
-    for (int i = 0; i < run->program->n_plans; i++)
-        octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch,
-                                   (octavo_attention_mask){.window = run->program->plans[i].window},
+    for (int i = 0; i < run->program->n_plans; i++) {
+        const octavo_plan_key *key = &run->program->plans[i];
+        const octavo_attention_mask mask = {.window = key->window, .chunk = key->chunk};
+        octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch, mask,
                                    run->plan_memory[i]);
+    }
     run->step = step;
     octavo_pool_run(run->pool, run_thread, run);
     run->step = NULL;

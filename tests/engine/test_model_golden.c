@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiny models with random weights against goldens (tests/data/models), at every level that the
- * machine has: logits of the last position and 24 greedy ids.
+ * Tiny models with random weights against goldens (tests/data/models, and those of OCTAVO_ORACLE),
+ * at every level that the machine has: logits of the last position and 24 greedy ids.
  */
 #include "../npy.h"
 #include "../unit.h"
@@ -65,18 +65,18 @@ static void check_prompt(octavo_model *model, const json_t *golden, const float 
     free(logits);
 }
 
-static void check_model(const char *name, const char *isa) {
+static void check_model(const char *folder, const char *name, const char *isa) {
     char path[512];
     octavo_model_options options;
     octavo_model *model = NULL;
     octavo_error error;
     json_error_t json_error;
-    snprintf(path, sizeof path, TEST_DATA "/models/%s.json", name);
+    snprintf(path, sizeof path, "%s/%s.json", folder, name);
     json_t *golden = json_load_file(path, 0, &json_error);
     assert_non_null(golden);
-    snprintf(path, sizeof path, TEST_DATA "/models/%s.logits.npy", name);
+    snprintf(path, sizeof path, "%s/%s.logits.npy", folder, name);
     npy want = npy_read(path);
-    snprintf(path, sizeof path, TEST_DATA "/models/%s.gguf", name);
+    snprintf(path, sizeof path, "%s/%s.gguf", folder, name);
     octavo_model_options_init(&options);
     options.isa = isa;
     options.precision = OCTAVO_PRECISION_EXACT;
@@ -90,40 +90,56 @@ static void check_model(const char *name, const char *isa) {
     json_decref(golden);
 }
 
-static void check_levels(const char *name) {
+static void check_levels(const char *folder, const char *name) {
     size_t n_levels;
     const octavo_cpu_level *levels = octavo_cpu_levels(&n_levels);
     octavo_cpu_flags have = octavo_cpu_detect();
     for (size_t i = 0; i < n_levels; i++)
-        if ((levels[i].flags & have) == levels[i].flags) check_model(name, levels[i].name);
+        if ((levels[i].flags & have) == levels[i].flags) check_model(folder, name, levels[i].name);
 }
 
 static void test_llama(void **state) {
     (void)state;
-    check_levels("llama-f32");
+    check_levels(TEST_DATA "/models", "llama-f32");
 }
 
 static void test_llama3(void **state) {
     (void)state;
-    check_levels("llama3-f16");
+    check_levels(TEST_DATA "/models", "llama3-f16");
 }
 
 static void test_qwen2(void **state) {
     (void)state;
-    check_levels("qwen2-bf16");
+    check_levels(TEST_DATA "/models", "qwen2-bf16");
 }
 
 static void test_gemma3(void **state) {
     (void)state;
-    check_levels("gemma3-f32");
+    check_levels(TEST_DATA "/models", "gemma3-f32");
+}
+
+static void check_oracle(const char *name) {
+    char folder[400];
+    if (!getenv("OCTAVO_ORACLE")) skip();
+    snprintf(folder, sizeof folder, "%s/gguf", getenv("OCTAVO_ORACLE"));
+    check_levels(folder, name);
+}
+
+static void test_qwen3moe(void **state) {
+    (void)state;
+    check_oracle("qwen3moe-q8_0");
+}
+
+static void test_llama4(void **state) {
+    (void)state;
+    check_oracle("llama4-f32");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_qwen2),
-        cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(test_llama),    cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_qwen2),    cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(test_qwen3moe), cmocka_unit_test(test_llama4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,11 @@ static double dot(const float *a, const double *b, int n) {
     return sum;
 }
 
-static void add_expert(int e, double weight, const double *x, double *out) {
-    double hidden[FFW];
+static void add_expert(int e, double weight, bool is_for_input, const double *from, double *out) {
+    double x[D], hidden[FFW];
+    for (int i = 0; i < D; i++)
+        x[i] = from[i] * (is_for_input ? weight : 1.0);
+    if (is_for_input) weight = 1.0;
     for (int i = 0; i < FFW; i++) {
         double g = dot(m.gate[e][i], x, D);
         hidden[i] = g / (1.0 + exp(-g)) * dot(m.up[e][i], x, D);
@@ -84,7 +87,7 @@ static void expect(int token, const octavo_router *router, double *out, bool *is
         if (!mine[e]) continue;
         double weight = scores[e] / (router->is_sigmoid ? 1.0 : all);
         if (router->is_normalised) weight = scores[e] / sum;
-        add_expert(e, weight * (double)router->scale, x, out);
+        add_expert(e, weight * (double)router->scale, router->is_for_input, x, out);
     }
 }
 
@@ -149,12 +152,12 @@ static void build(octavo_program *program, const weights *w, const octavo_router
     int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
     int logits = octavo_build_matmul(&b, "router_logits_te", x, route, none, d, "e", EXPERTS, 1);
     int chosen = octavo_build_route(&b, "router_choice_tc", logits, router);
-    int rows = octavo_build_gather(&b, "moe_input_pd", x, chosen);
+    int rows = octavo_build_gather(&b, "moe_input_pd", x, chosen, router);
     int g = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, gate, chosen, d, 'f');
     int u = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, up, chosen, d, 'f');
     int hidden = octavo_build_gate(&b, "moe_hidden_pf", g, u, OCTAVO_ACTIVATION_SILU);
     int out = octavo_build_expert_matmul(&b, "moe_out_pd", hidden, down, chosen, f, 'd');
-    x = octavo_build_combine(&b, "activation_td", out, chosen);
+    x = octavo_build_combine(&b, "activation_td", out, chosen, router);
     x = octavo_build_select(&b, "activation_rd", x);
     x = octavo_build_matmul(&b, "logits_tv", x, output, none, d, "v", D, 1);
     if (octavo_build_finish(&b, x, &error) != OCTAVO_OK) fail_msg("%s", error.message);
@@ -245,6 +248,8 @@ static void test_routers(void **state) {
     check_router(&(octavo_router){.is_normalised = true, .scale = 1.0f, .n_chosen = CHOSEN});
     check_router(&(octavo_router){
         .is_sigmoid = true, .is_normalised = true, .scale = 2.5f, .n_chosen = CHOSEN});
+    check_router(&(octavo_router){
+        .is_sigmoid = true, .is_for_input = true, .scale = 1.0f, .n_chosen = CHOSEN});
 }
 
 /* Equal scores: the first experts. Rows of NaN choose someone, and stay NaN. */
