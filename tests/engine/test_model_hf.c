@@ -9,8 +9,8 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied", "gemma3",   "olmo2",    "phi3",
-                                     "cohere2",    "gpt_neox", "qwen2_moe"};
+static const char *const models[] = {"llama_tied", "gemma3",   "olmo2",     "phi3",
+                                     "cohere2",    "gpt_neox", "qwen2_moe", "llama4_scout"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -184,6 +184,11 @@ static const variant variants[] = {
      {{"norm_topk_prob", ""}, {"mlp_only_layers", "[0, 2]"}, {"sliding_window", "9"}},
      false},
     {"qwen2_moe", {{"decoder_sparse_step", ""}, {"mlp_only_layers", "[0, 2]"}}, false},
+    {"llama4_scout", {{"no_rope_layers", "[]"}, {"interleave_moe_layer_step", ""}}, false},
+    {"llama4_scout", {{"attention_chunk_size", "null"}}, true},
+    {"llama4_scout", {{"attn_temperature_tuning", "false"}}, true},
+    {"llama4_scout", {{"use_qk_norm", "false"}}, true},
+    {"llama4_scout", {{"num_experts_per_tok", "2"}}, true},
     {"qwen2_moe", {{"norm_topk_prob", "true"}}, true},
     {"qwen2_moe", {{"num_experts_per_tok", "2"}}, true},
 };

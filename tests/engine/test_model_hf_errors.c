@@ -163,6 +163,16 @@ static const bad_config qwen2_moe_configs[] = {
     {"norm_topk_prob", "1", OCTAVO_ERROR_FORMAT, NULL},
 };
 
+static const bad_config llama4_configs[] = {
+    {"attention_chunk_size", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"floor_scale", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"interleave_moe_layer_step", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"no_rope_layers", "[1, 1]", OCTAVO_ERROR_FORMAT, NULL},
+    {"no_rope_layers", "[1, 1, 1, 2]", OCTAVO_ERROR_FORMAT, NULL},
+    {"no_rope_layers", "4", OCTAVO_ERROR_FORMAT, NULL},
+    {"num_local_experts", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+};
+
 static void test_configs(void **state) {
     (void)state;
     check_configs("llama_tied", llama_configs, OCTAVO_COUNT(llama_configs), "config.json");
@@ -171,6 +181,7 @@ static void test_configs(void **state) {
     check_configs("cohere2", cohere2_configs, OCTAVO_COUNT(cohere2_configs), "config.json");
     check_configs("gpt_neox", gpt_neox_configs, OCTAVO_COUNT(gpt_neox_configs), "config.json");
     check_configs("qwen2_moe", qwen2_moe_configs, OCTAVO_COUNT(qwen2_moe_configs), "config.json");
+    check_configs("llama4_scout", llama4_configs, OCTAVO_COUNT(llama4_configs), "config.json");
 }
 
 static void test_contradicting_layers(void **state) {
@@ -230,12 +241,19 @@ static void test_shapes(void **state) {
          "\"model.layers.1.mlp.experts.0.gate_proj.weight\""},
         {"decoder_sparse_step", "1", OCTAVO_ERROR_NOT_FOUND, "\"model.layers.0.mlp.gate.weight\""},
     };
+    static const bad_config llama4[] = {
+        {"num_local_experts", "3", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.feed_forward.router.weight\""},
+        {"intermediate_size", "31", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.feed_forward.experts.gate_up_proj\""},
+    };
     (void)state;
     check_configs("llama_tied", llama, OCTAVO_COUNT(llama), "model.safetensors");
     check_configs("gemma3", gemma, OCTAVO_COUNT(gemma), "model.safetensors");
     check_configs("phi3", phi3, OCTAVO_COUNT(phi3), "model.safetensors");
     check_configs("gpt_neox", gpt_neox, OCTAVO_COUNT(gpt_neox), "model.safetensors");
     check_configs("qwen2_moe", qwen2_moe, OCTAVO_COUNT(qwen2_moe), "model.safetensors");
+    check_configs("llama4_scout", llama4, OCTAVO_COUNT(llama4), "model.safetensors");
 }
 
 /* Every tensor in turn is away, has its axes swapped or a type that cannot be run. */
@@ -264,8 +282,8 @@ static void check_tensor(const char *from, const char *name) {
 }
 
 static void test_tensors(void **state) {
-    static const char *const names[] = {"llama_tied", "gemma3",   "olmo2",    "phi3",
-                                        "cohere2",    "gpt_neox", "qwen2_moe"};
+    static const char *const names[] = {"llama_tied", "gemma3",   "olmo2",     "phi3",
+                                        "cohere2",    "gpt_neox", "qwen2_moe", "llama4_scout"};
     (void)state;
     for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;
