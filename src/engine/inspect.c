@@ -224,6 +224,8 @@ static const char *activation_name(octavo_activation activation) {
         return "gelu_tanh";
     case OCTAVO_ACTIVATION_GELU:
         return "gelu";
+    case OCTAVO_ACTIVATION_SWIGLU:
+        return "swiglu";
     }
     return "?";
 }

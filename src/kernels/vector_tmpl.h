@@ -165,6 +165,24 @@ static void gate_gelu(float *out, const float *gate, const float *up, int64_t n)
     gate_by(gelu, out, gate, up, n);
 }
 
+/* The limit is the first operand, so that a NaN in the second comes through at every level. */
+static inline vec swiglu(vec gate, vec up, vec limit, vec low) {
+    vec g = vec_min(limit, gate), u = vec_max(low, vec_min(limit, up)), one = vec_set(1.0f);
+    vec z = vec_mul(vec_set(-OCTAVO_SWIGLU_ALPHA), g);
+    return vec_mul(vec_div(g, vec_add(one, exp_vec(z))), vec_add(u, one));
+}
+
+static void gate_swiglu(float *out, const float *gate, const float *up, float limit, int64_t n) {
+    vec high = vec_set(limit), low = vec_set(-limit), zero = vec_set(0.0f);
+    int64_t i = 0;
+    for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)
+        vec_store(out + i, swiglu(vec_load(gate + i), vec_load(up + i), high, low));
+    if (i == n) return;
+    int part = part_of(n - i);
+    vec g = vec_load_part(gate + i, part, zero), u = vec_load_part(up + i, part, zero);
+    vec_store_part(out + i, swiglu(g, u, high, low), part);
+}
+
 static void exp_row(float *out, const float *x, int64_t n) {
     int64_t i = 0;
     for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)

@@ -58,6 +58,7 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
                                                                    .key = k,
                                                                    .value = v,
                                                                    .cache = desc->cache,
+                                                                   .sink = desc->sinks,
                                                                    .scale = desc->attention_scale,
                                                                    .window = desc->window,
                                                                    .chunk = desc->chunk,
@@ -80,8 +81,9 @@ static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc,
                                    d, "f", ffw->width, 1);
     int up = octavo_build_matmul(builder, "ffw_hidden_tf", operands[0], ffw->up, ffw->up_bias, d,
                                  "f", ffw->width, 1);
-    int hidden = octavo_build_gate(builder, "ffw_hidden_tf", has_gate ? gate : up,
-                                   has_gate ? up : OCTAVO_NO_TENSOR, desc->activation);
+    int hidden =
+        octavo_build_gate(builder, "ffw_hidden_tf", has_gate ? gate : up,
+                          has_gate ? up : OCTAVO_NO_TENSOR, desc->activation, desc->swiglu_limit);
     octavo_build_operands(builder, "ffw_hidden_tf", hidden, &ffw->down, &operand, 1);
     return octavo_build_matmul(builder, "activation_ffw_out_td", operand, ffw->down, ffw->down_bias,
                                ffw->slices, "d", width(builder, x), 1);
@@ -113,17 +115,18 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
                           ? 0
                           : builder->program->tensors[desc->router_weight].extent[1];
     int logits = octavo_build_matmul(builder, "router_logits_te", operand, desc->router_weight,
-                                     OCTAVO_NO_TENSOR, desc->d_slices, "e", n, 1);
+                                     desc->router_bias, desc->d_slices, "e", n, 1);
     int route = octavo_build_route(builder, "router_choice_tc", logits, &desc->router);
     gather(builder, &desc->router, x, route, weights, gathered);
-    int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate, route,
-                                          desc->d_slices, 'f');
-    int up = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[1], ffw->up, route,
-                                        desc->d_slices, 'f');
-    int hidden = octavo_build_gate(builder, "moe_hidden_pf", gate, up, desc->activation);
+    int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate,
+                                          ffw->gate_bias, route, desc->d_slices, 'f');
+    int up = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[1], ffw->up,
+                                        ffw->up_bias, route, desc->d_slices, 'f');
+    int hidden =
+        octavo_build_gate(builder, "moe_hidden_pf", gate, up, desc->activation, desc->swiglu_limit);
     octavo_build_operands(builder, "moe_hidden_pf", hidden, &ffw->down, &operand, 1);
-    int out = octavo_build_expert_matmul(builder, "moe_out_pd", operand, ffw->down, route,
-                                         ffw->slices, 'd');
+    int out = octavo_build_expert_matmul(builder, "moe_out_pd", operand, ffw->down, ffw->down_bias,
+                                         route, ffw->slices, 'd');
     return octavo_build_combine(builder, "activation_ffw_out_td", out, route, &desc->router);
 }
 

@@ -50,7 +50,7 @@ typedef struct octavo_block_desc {
     octavo_ffw_kind ffw_kind;
     octavo_ffw_desc ffw;
     octavo_router router; /* of experts */
-    int router_weight;
+    int router_weight, router_bias;
     octavo_ffw_desc shared; /* of octavo_shared_experts_block */
     int shared_router;      /* or OCTAVO_NO_TENSOR */
 
@@ -61,7 +61,9 @@ typedef struct octavo_block_desc {
     int64_t window, chunk; /* 0 none */
     octavo_temperature temperature;
     float soft_cap; /* of the attention logits; 0 none */
+    int sinks;      /* or OCTAVO_NO_TENSOR */
     octavo_activation activation;
+    float swiglu_limit;
 } octavo_block_desc;
 
 /* Appends one block to x [t, d]; gives the block's result [t, d]. An unknown kind of feed-forward

@@ -80,8 +80,10 @@ typedef struct octavo_model_config {
     float attention_soft_cap;       /* 0 none */
     octavo_temperature temperature; /* of layers without rope */
     octavo_activation activation;
+    float swiglu_limit; /* of its SWIGLU */
     octavo_rope_pairing pairing;
     octavo_bias qkv_bias, attn_o_bias, ffw_bias, norm_bias;
+    octavo_bias expert_bias; /* of experts and their router */
     octavo_qk_norm qk_norm;
     octavo_fusion qkv_fusion, gate_fusion;
     bool has_attn_norm, has_ffw_norm; /* before them */
@@ -89,6 +91,7 @@ typedef struct octavo_model_config {
     bool is_parallel;                 /* attention and feed-forward read the same x; without a norm
                                          of its own the latter takes the former's */
     bool has_gate;                    /* of the feed-forward; else act(up) */
+    bool has_sinks;                   /* of attention */
     bool is_tied;                     /* the embedding is the output too */
 
     /* Of sparse layers. A family that knows experts sets router.n_chosen. */
@@ -96,6 +99,7 @@ typedef struct octavo_model_config {
     int64_t ffw_expert; /* feed-forward width of one */
     int64_t ffw_shared; /* of those that every token takes, together; 0 none */
     bool has_shared_gate;
+    bool is_interleaved;     /* with those: gate and up take turns */
     bool has_expert_columns; /* in folders one tensor [experts, inputs, outputs] of gate and then
                                 up, and one of down */
     octavo_router router;

@@ -98,6 +98,7 @@ static octavo_block_desc describe_sizes(const octavo_network *network) {
         .attention_scale = c->attention_scale,
         .soft_cap = c->attention_soft_cap,
         .activation = c->activation,
+        .swiglu_limit = c->swiglu_limit,
         .router = c->router,
     };
 }
@@ -124,6 +125,7 @@ static void describe_attention(octavo_builder *builder, const octavo_model_confi
                             : vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim);
     desc->k_norm = is_whole ? vector_or_none(builder, "norm_scale", 'k', w->k_norm, kh)
                             : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
+    desc->sinks = vector_or_none(builder, "attn_sinks_n", 'n', w->sinks, c->n_heads);
     desc->cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim);
 }
 
@@ -162,9 +164,9 @@ static octavo_ffw_desc describe_experts(octavo_builder *builder, const octavo_ne
         .gate = octavo_build_weight(builder, "moe_weights_edf", &w->expert_gate, edf),
         .up = octavo_build_weight(builder, "moe_weights_edf", &w->expert_up, edf),
         .down = octavo_build_weight(builder, "moe_weights_efd", &w->expert_down, efd),
-        .gate_bias = OCTAVO_NO_TENSOR,
-        .up_bias = OCTAVO_NO_TENSOR,
-        .down_bias = OCTAVO_NO_TENSOR,
+        .gate_bias = vector_or_none(builder, "moe_bias_ef", 'e', w->expert_gate_bias, e * f),
+        .up_bias = vector_or_none(builder, "moe_bias_ef", 'e', w->expert_up_bias, e * f),
+        .down_bias = vector_or_none(builder, "moe_bias_ed", 'e', w->expert_down_bias, e * c->d),
     };
 }
 
@@ -190,6 +192,7 @@ static void describe_sparse(octavo_builder *builder, const octavo_network *netwo
     const int64_t de[] = {c->d, c->n_experts}, d1[] = {c->d, 1};
     desc->ffw_kind = OCTAVO_FFW_EXPERTS;
     desc->router_weight = octavo_build_weight(builder, "router_weight_de", &w->router, de);
+    desc->router_bias = vector_or_none(builder, "router_bias_e", 'e', w->router_bias, c->n_experts);
     desc->ffw = describe_experts(builder, network, w);
     desc->shared_router = OCTAVO_NO_TENSOR;
     if (c->ffw_shared == 0) return;

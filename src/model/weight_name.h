@@ -27,6 +27,7 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_ATTN_K_BIAS,
     OCTAVO_ROLE_ATTN_V_BIAS,
     OCTAVO_ROLE_ATTN_O_BIAS,
+    OCTAVO_ROLE_SINKS,
     OCTAVO_ROLE_Q_NORM,
     OCTAVO_ROLE_K_NORM,
     OCTAVO_ROLE_POST_ATTN_NORM,
@@ -41,6 +42,11 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_EXPERT_GATE,    /* in GGUF files those of all experts in one, else one for each */
     OCTAVO_ROLE_EXPERT_UP,
     OCTAVO_ROLE_EXPERT_DOWN,
+    OCTAVO_ROLE_ROUTER_BIAS,
+    OCTAVO_ROLE_EXPERT_GATE_UP_BIAS,
+    OCTAVO_ROLE_EXPERT_GATE_BIAS,
+    OCTAVO_ROLE_EXPERT_UP_BIAS,
+    OCTAVO_ROLE_EXPERT_DOWN_BIAS,
     OCTAVO_ROLE_SHARED_GATE, /* of the shared expert's feed-forward */
     OCTAVO_ROLE_SHARED_UP,
     OCTAVO_ROLE_SHARED_DOWN,

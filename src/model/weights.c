@@ -62,6 +62,10 @@ static octavo_status load_attention(octavo_loader *load, int layer) {
     }
     if ((status = octavo_load_matrix(load, &w->attn_o, c->d, nh, whole, OCTAVO_ROLE_ATTN_O, layer)))
         return status;
+    if ((status = octavo_load_bias(load, &w->sinks, c->n_heads,
+                                   c->has_sinks ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE, whole,
+                                   OCTAVO_ROLE_SINKS, layer)))
+        return status;
     return octavo_load_bias(load, &w->attn_o_bias, c->d, c->attn_o_bias, whole,
                             OCTAVO_ROLE_ATTN_O_BIAS, layer);
 }
@@ -102,13 +106,47 @@ static octavo_status load_ffw(octavo_loader *load, int layer) {
     return OCTAVO_OK;
 }
 
+static octavo_status load_expert_biases(octavo_loader *load, int layer) {
+    octavo_layer_weights *w = &load->weights->layers[layer];
+    const octavo_model_config *c = load->config;
+    const int64_t e = c->n_experts, ef = e * c->ffw_expert, ed = e * c->d;
+    const bool is_one = c->has_expert_columns;
+    const octavo_row_map rows = {.all = ef, .lines = e, .group = ef};
+    const octavo_row_map down = {.all = ed, .lines = e, .group = ed};
+    octavo_row_map gate = rows, up = rows;
+    octavo_status status;
+    if (is_one && c->is_interleaved) {
+        gate = (octavo_row_map){.all = 2 * ef, .lines = e, .group = 1, .stride = 2};
+        up = gate;
+        up.first = 1;
+    } else if (is_one) {
+        gate = (octavo_row_map){
+            .all = 2 * ef, .lines = e, .group = c->ffw_expert, .stride = 2 * c->ffw_expert};
+        up = gate;
+        up.first = c->ffw_expert;
+    }
+    if ((status = octavo_load_bias(load, &w->router_bias, e, c->expert_bias, whole,
+                                   OCTAVO_ROLE_ROUTER_BIAS, layer)) ||
+        (status = octavo_load_bias(
+             load, &w->expert_gate_bias, ef, c->expert_bias, gate,
+             is_one ? OCTAVO_ROLE_EXPERT_GATE_UP_BIAS : OCTAVO_ROLE_EXPERT_GATE_BIAS, layer)) ||
+        (status = octavo_load_bias(
+             load, &w->expert_up_bias, ef, c->expert_bias, up,
+             is_one ? OCTAVO_ROLE_EXPERT_GATE_UP_BIAS : OCTAVO_ROLE_EXPERT_UP_BIAS, layer)))
+        return status;
+    return octavo_load_bias(load, &w->expert_down_bias, ed, c->expert_bias, down,
+                            OCTAVO_ROLE_EXPERT_DOWN_BIAS, layer);
+}
+
 static octavo_status load_sparse(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const int64_t d = c->d, f = c->ffw_expert, shared = c->ffw_shared;
     const bool is_columns = c->has_expert_columns;
-    const octavo_column_map gate = {is_columns ? 2 * f : 0, 0}, up = {gate.columns, f};
-    const octavo_column_map down = {is_columns ? d : 0, 0};
+    const int64_t step = c->is_interleaved ? 2 : 1;
+    const octavo_column_map gate = {is_columns ? 2 * f : 0, 0, step};
+    const octavo_column_map up = {gate.columns, c->is_interleaved ? 1 : f, step};
+    const octavo_column_map down = {is_columns ? d : 0, 0, 1};
     octavo_status status;
     if ((status = octavo_load_matrix(load, &w->router, c->n_experts, d, whole, OCTAVO_ROLE_ROUTER,
                                      layer)) ||
@@ -121,7 +159,7 @@ static octavo_status load_sparse(octavo_loader *load, int layer) {
         (status = octavo_load_experts(load, &w->expert_down, d, f, down, OCTAVO_ROLE_EXPERT_DOWN,
                                       layer)))
         return status;
-    if (shared == 0) return OCTAVO_OK;
+    if ((status = load_expert_biases(load, layer)) || shared == 0) return status;
     if ((status = octavo_load_matrix(load, &w->shared_gate, shared, d, whole,
                                      OCTAVO_ROLE_SHARED_GATE, layer)) ||
         (status = octavo_load_matrix(load, &w->shared_up, shared, d, whole, OCTAVO_ROLE_SHARED_UP,

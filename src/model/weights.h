@@ -25,6 +25,9 @@ typedef struct octavo_layer_weights {
     const float *attn_norm, *ffw_norm;                    /* [d], or NULL */
     const float *attn_norm_bias, *ffw_norm_bias;          /* [d], or NULL */
     const float *post_attn_norm, *post_ffw_norm;          /* [d], or NULL */
+    const float *sinks;                                   /* [n] with config.has_sinks */
+    const float *router_bias;                             /* [e], or NULL */
+    const float *expert_gate_bias, *expert_up_bias, *expert_down_bias; /* [e f], [e d], or NULL */
     const float *q_norm, *k_norm; /* [h] or [n h] and [k h] by config.qk_norm */
 } octavo_layer_weights;
 

@@ -63,11 +63,12 @@ static int64_t source_row(const octavo_row_map *rows, int64_t row) {
 static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
     const size_t size = job->row_bytes / (size_t)job->weight->k;
     for (int64_t k = 0; k < job->weight->k; k++) {
+        const octavo_column_map *map = &job->columns;
         const uint8_t *from =
-            job->from + (size_t)(k * job->columns.columns + job->columns.first + row) * size;
+            job->from + (size_t)(k * map->columns + map->first + row * map->step) * size;
         for (int i = 0; i < n; i++)
-            memcpy(copy + (size_t)i * job->row_bytes + (size_t)k * size, from + (size_t)i * size,
-                   size);
+            memcpy(copy + (size_t)i * job->row_bytes + (size_t)k * size,
+                   from + (size_t)(i * map->step) * size, size);
     }
 }
 
@@ -372,7 +373,8 @@ octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int6
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
     *vector = NULL;
-    if (status || (status = check_shape(load, &tensor, 1, all))) return status;
+    const int64_t lines = rows.lines ? rows.lines : 1;
+    if (status || (status = check_shape(load, &tensor, lines, all / lines))) return status;
     float *values = octavo_arena_alloc(&load->weights->arena, (size_t)extent * sizeof *values);
     if (!values)
         return octavo_fail_memory(load->error, tensor.name, (uint64_t)extent * sizeof *values);

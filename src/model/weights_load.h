@@ -20,7 +20,8 @@ typedef struct octavo_loader {
 /* The rows of a tensor that are one of several matrices (or biases) in it: output r is row first +
  * (r / group) * stride + r % group (stride 0: one group). All zero: the tensor is the matrix. */
 typedef struct octavo_row_map {
-    int64_t all; /* rows of the tensor */
+    int64_t all;   /* rows of the tensor */
+    int64_t lines; /* of biases: the tensor has two axes, the first of this; 0: one */
     int64_t first, group, stride;
 } octavo_row_map;
 
@@ -29,9 +30,9 @@ OCTAVO_MUST_CHECK octavo_status octavo_load_matrix(octavo_loader *load, octavo_w
                                                    int64_t n, int64_t k, octavo_row_map rows,
                                                    octavo_weight_role role, int layer);
 /* Where the matrices of experts lie in one tensor of [experts, inputs, columns]: those of a matrix
- * are columns [first, first + n) of it. columns 0: as the rows of matrices. */
+ * are columns first + i * step of it. columns 0: as the rows of matrices. */
 typedef struct octavo_column_map {
-    int64_t columns, first;
+    int64_t columns, first, step;
 } octavo_column_map;
 
 /* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files, or of columns; else a

@@ -44,7 +44,7 @@ void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, i
     octavo_attention_update(plan_of(run, op), &run->attention, &layer, thread, n_threads);
 }
 
-/* in: queries, cache. */
+/* in: queries, cache, sink or none. */
 static octavo_attention_op query_op(octavo_run *run, const octavo_op *op) {
     octavo_attention_op layer = layer_op(run, op);
     const octavo_tensor *query = &run->program->tensors[op->in[0]];
@@ -52,6 +52,7 @@ static octavo_attention_op query_op(octavo_run *run, const octavo_op *op) {
     layer.queries = first_row(run, query);
     layer.q_token_stride = row_elements(query);
     layer.output = first_row(run, out);
+    if (op->in[2] != OCTAVO_NO_TENSOR) layer.sink = run->program->tensors[op->in[2]].vector;
     layer.out_token_stride = row_elements(out);
     return layer;
 }

@@ -277,6 +277,9 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
         cache->extent[1] != k->extent[1] || cache->extent[2] != k->extent[2])
         return octavo_build_reject(builder, name,
                                    "heads or head widths of query, key, value and cache differ");
+    const octavo_tensor *sink = tensor_of(builder, desc->sink);
+    if (sink && sink->extent[0] != q->extent[1])
+        return octavo_build_reject(builder, name, "not one sink for each head");
     int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
                                                               .n_kv_heads = k->extent[1],
                                                               .head_dim = q->extent[2],
@@ -289,10 +292,10 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     int out = add_activation(builder, name, "tnh", extent, false);
     add_op(builder, OCTAVO_OP_CACHE_UPDATE, desc->cache, params, desc->key, desc->value,
            desc->cache, OCTAVO_NO_TENSOR);
-    add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, OCTAVO_NO_TENSOR,
+    add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, desc->sink,
            OCTAVO_NO_TENSOR);
     return add_op(builder, OCTAVO_OP_ATTENTION_MERGE, out, params, desc->query, desc->cache,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+                  desc->sink, OCTAVO_NO_TENSOR);
 }
 
 /* a and b (which may be none) are rows of the same width: a new tensor like a. */
@@ -308,8 +311,11 @@ static int add_elementwise(octavo_builder *builder, octavo_op_kind kind, const c
 }
 
 int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
-                      octavo_activation act) {
-    return add_elementwise(builder, OCTAVO_OP_GATE, name, gate, up, (octavo_op_params){.act = act});
+                      octavo_activation act, float limit) {
+    if (act == OCTAVO_ACTIVATION_SWIGLU && (up == OCTAVO_NO_TENSOR || !(limit > 0.0f)))
+        return octavo_build_reject(builder, name, "a limited gate without up or limit");
+    return add_elementwise(builder, OCTAVO_OP_GATE, name, gate, up,
+                           (octavo_op_params){.act = act, .limit = limit});
 }
 
 int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale) {
@@ -377,8 +383,9 @@ int octavo_build_gather(octavo_builder *builder, const char *name, int x, int ro
 }
 
 int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
-                               int route, octavo_slices slices, char axis) {
+                               int bias, int route, octavo_slices slices, char axis) {
     const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
+    const octavo_tensor *b = tensor_of(builder, bias);
     const octavo_tensor *chosen = tensor_of(builder, route);
     if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || in->axes[0] != 'p' || !w ||
         w->kind != OCTAVO_TENSOR_WEIGHT || chosen_of(chosen) != in->extent[0])
@@ -388,11 +395,13 @@ int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x,
     if (w->weight->stack < 1 || w->weight->k != width_of(in) ||
         slices.cut[slices.n] != w->weight->k)
         return octavo_build_reject(builder, name, "input and weights differ in width");
+    if (b && b->extent[0] != w->weight->stack * w->weight->n)
+        return octavo_build_reject(builder, name, "outputs of weights and biases differ");
     const char axes[] = {'p', axis, 0};
     const int64_t extent[] = {in->extent[0], w->weight->n};
     int out = add_activation(builder, name, axes, extent, false);
     return add_op(builder, OCTAVO_OP_EXPERT_MATMUL, out, (octavo_op_params){.slices = slices}, x,
-                  weight, route, OCTAVO_NO_TENSOR);
+                  weight, route, bias);
 }
 
 int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route,

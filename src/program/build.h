@@ -67,15 +67,16 @@ int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature 
  * soft_cap 0: none. */
 typedef struct octavo_attention_desc {
     int query, key, value, cache;
+    int sink; /* vector [n] of logits beside those of keys, or OCTAVO_NO_TENSOR */
     float scale;
     int64_t window, chunk;
     float soft_cap;
 } octavo_attention_desc;
 int octavo_build_attention(octavo_builder *builder, const char *name,
                            const octavo_attention_desc *desc);
-/* act(gate) * up; up may be OCTAVO_NO_TENSOR: act(gate). */
+/* act(gate) * up; up may be OCTAVO_NO_TENSOR: act(gate), but not with SWIGLU, which has a limit. */
 int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
-                      octavo_activation act);
+                      octavo_activation act, float limit);
 /* a + scale * b. */
 int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, float scale);
 /* x * scale, then soft-capped (0: not), in place: gives x. */
@@ -90,9 +91,10 @@ int octavo_build_route(octavo_builder *builder, const char *name, int logits,
  * for inputs times its weight, which takes rows of f32. */
 int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route,
                         const octavo_router *router);
-/* [p, axis]: each row of x [p, ...] times its expert's matrix of a stack [e, outputs, inputs]. */
+/* [p, axis]: each row of x [p, ...] times its expert's matrix of a stack [e, outputs, inputs].
+ * bias: a vector of [e outputs] or OCTAVO_NO_TENSOR. */
 int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
-                               int route, octavo_slices slices, char axis);
+                               int bias, int route, octavo_slices slices, char axis);
 /* [t, ...]: the sum, by ascending expert and but with a router for inputs weighted, of each token's
  * rows of x [p, ...], which are used up. */
 int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route,

@@ -119,7 +119,8 @@ static void share_panels(int64_t base, int64_t cost, int64_t n_panels, int64_t l
     if (*end > n_panels) *end = n_panels;
 }
 
-/* in: x, weights, choices. Threads share the panels of all experts by what they cost. */
+/* in: x, weights, choices, biases or none. Threads share the panels of all experts by what they
+ * cost. */
 void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_tensor *x = octavo_tensor_at(run, op->in[0]);
     const octavo_tensor *out = octavo_tensor_at(run, op->out);
@@ -127,6 +128,7 @@ void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, 
     const size_t matrix_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
     const int64_t n_panels = (weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
     const int32_t *begin = run->expert_begin;
+    const float *bias = octavo_vector_of(run, op->in[3]);
     int64_t total = 0, base = 0, low, high;
     for (int64_t e = 0; e < weight->stack; e++)
         total += panel_cost(begin[e + 1] - begin[e]) * n_panels;
@@ -152,6 +154,7 @@ void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, 
             .n_rows = n_rows,
             .out = octavo_row_of(run, op->out, begin[e]),
             .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+            .bias = bias ? bias + e * weight->n : NULL,
         };
         octavo_matmul(&run->matmul, &args, first, last);
     }

@@ -138,6 +138,9 @@ static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_thr
         case OCTAVO_ACTIVATION_GELU:
             run->vector.gate_gelu(out, gate, up, width);
             break;
+        case OCTAVO_ACTIVATION_SWIGLU:
+            run->vector.gate_swiglu(out, gate, up, op->params.limit, width);
+            break;
         }
     }
 }
@@ -278,8 +281,8 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_TEMPERATURE] = {"temperature", "tnh,t->tnh", run_temperature, cost_rows},
         [OCTAVO_OP_CACHE_UPDATE] = {"cache_update", "tkh,tkh,skh->skh", octavo_run_cache_update,
                                     cost_rows},
-        [OCTAVO_OP_ATTENTION] = {"attention", "tnh,skh->tnh", octavo_run_attention, cost_rows},
-        [OCTAVO_OP_ATTENTION_MERGE] = {"attention_merge", "tnh,skh->tnh",
+        [OCTAVO_OP_ATTENTION] = {"attention", "tnh,skh,n->tnh", octavo_run_attention, cost_rows},
+        [OCTAVO_OP_ATTENTION_MERGE] = {"attention_merge", "tnh,skh,n->tnh",
                                        octavo_run_attention_merge, cost_rows},
         [OCTAVO_OP_GATE] = {"gate", "tf,tf->tf", run_gate, cost_rows},
         [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
@@ -288,7 +291,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_ROUTE] = {"route", "te->tc", octavo_run_route, cost_rows},
         [OCTAVO_OP_GROUP] = {"group", "tc->tc", octavo_run_group, cost_rows},
         [OCTAVO_OP_GATHER] = {"gather", "tx,tc->px", octavo_run_gather, cost_rows},
-        [OCTAVO_OP_EXPERT_MATMUL] = {"expert_matmul", "px,exy,tc->py", octavo_run_expert_matmul,
+        [OCTAVO_OP_EXPERT_MATMUL] = {"expert_matmul", "px,exy,tc,ey->py", octavo_run_expert_matmul,
                                      cost_experts},
         [OCTAVO_OP_COMBINE] = {"combine", "px,tc->tx", octavo_run_combine, cost_rows},
         [OCTAVO_OP_ROW_GATE] = {"row_gate", "tx,t->tx", octavo_run_row_gate, cost_rows},

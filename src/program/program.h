@@ -103,7 +103,8 @@ typedef enum octavo_norm {
 typedef enum octavo_activation {
     OCTAVO_ACTIVATION_SILU,
     OCTAVO_ACTIVATION_GELU_TANH,
-    OCTAVO_ACTIVATION_GELU, /* by erf */
+    OCTAVO_ACTIVATION_GELU,   /* by erf */
+    OCTAVO_ACTIVATION_SWIGLU, /* of gate and up together, within a limit: see kernels/vector.h */
 } octavo_activation;
 
 typedef enum octavo_rope_pairing {
@@ -151,6 +152,7 @@ typedef struct octavo_op_params {
     float eps;                   /* NORM, HEAD_NORM */
     float scale;                 /* EMBED, SCALE: multiplier; ADD: of b; ATTENTION: of the logits */
     octavo_activation act;       /* GATE */
+    float limit;                 /* GATE by SWIGLU */
     octavo_rope_pairing pairing; /* ROPE */
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */

@@ -41,6 +41,9 @@ int main(int argc, char **argv) {
         "{\"model_type\":\"llama4_text\",\"num_local_experts\":4,\"intermediate_size_mlp\":80,"
         "\"interleave_moe_layer_step\":2,\"no_rope_layers\":[],\"attention_chunk_size\":32,"
         "\"attn_temperature_tuning\":true,\"floor_scale\":16,\"attn_scale\":0.3," SIZES "}",
+        "{\"model_type\":\"gpt_oss\",\"num_local_experts\":4,\"num_experts_per_tok\":2,"
+        "\"swiglu_limit\":7.0,\"sliding_window\":9,\"layer_types\":[\"sliding_attention\","
+        "\"full_attention\",\"sliding_attention\",\"full_attention\"]," SIZES "}",
         "{\"model_type\":\"mixtral\",\"num_local_experts\":4,\"num_experts_per_tok\":2," SIZES "}",
         "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
         "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"

@@ -376,6 +376,49 @@ static void check_gate_gelu(tester *t, const void *arg) {
     bench_gate(t, k->level->gate_gelu);
 }
 
+static void gate_swiglu_once(tester *t, const pair *k, int64_t n, tester_fill fill) {
+    const float limit = 7.0f;
+    float *gate = filled(t, "gate", n, fill), *up = filled(t, "up", n, fill);
+    for (int64_t i = 0; i < n && fill == TESTER_FILL_NORMAL; i++)
+        gate[i] *= tester_random(t) % 4 == 0 ? 20.0f : 1.0f;
+    float *got = floats(t, "out", n), *scalar = floats(t, "scalar", n), single = 0.0f;
+    float *over_gate = copied(t, "over gate", gate, n), *over_up = copied(t, "over up", up, n);
+    double *want = doubles(t, "want", n), *bound = doubles(t, "bound", n);
+    tester_seal(t, gate);
+    tester_seal(t, up);
+    k->level->gate_swiglu(got, gate, up, limit, n);
+    k->scalar->gate_swiglu(scalar, gate, up, limit, n);
+    k->level->gate_swiglu(over_gate, over_gate, up, limit, n);
+    k->level->gate_swiglu(over_up, gate, over_up, limit, n);
+    for (int64_t i = 0; i < n; i++) {
+        double g = gate[i] > limit ? (double)limit : (double)gate[i];
+        double u = up[i] > limit ? (double)limit : up[i] < -limit ? -(double)limit : (double)up[i];
+        double act = g / (1.0 + exp(-(double)OCTAVO_SWIGLU_ALPHA * g)), error = fabs(act) * 0x1p-20;
+        if (g < 0.0) error *= 1.0 - (double)OCTAVO_SWIGLU_ALPHA * g;
+        want[i] = act * (u + 1.0);
+        bound[i] = isfinite(want[i]) ? (error + 1e-30) * fabs(u + 1.0) : 0.0;
+        bound[i] += ULP * (fabs(want[i]) + 8.0 * fabs(act)) + TINY; /* u + 1 may cancel */
+    }
+    tester_near_f32(t, "out", got, want, bound, n);
+    tester_near_f32(t, "scalar", scalar, want, bound, n);
+    tester_equal_f32(t, "out over gate", over_gate, got, n);
+    tester_equal_f32(t, "out over up", over_up, got, n);
+    for (int64_t i = 0; i < n; i++) {
+        k->level->gate_swiglu(&single, gate + i, up + i, limit, 1);
+        tester_equal_f32(t, "element by itself", &single, got + i, 1);
+    }
+}
+
+static void check_gate_swiglu(tester *t, const void *arg) {
+    const pair *k = arg;
+    for_shapes(t, k, gate_swiglu_once);
+    float *gate = filled(t, "gate", BENCH, TESTER_FILL_NORMAL), *out = floats(t, "out", BENCH);
+    float *up = filled(t, "up", BENCH, TESTER_FILL_NORMAL);
+    for (tester_bench(t, "n=4096", &(tester_work){.bytes = 3 * BENCH * FLOAT, .ops = 24 * BENCH});
+         tester_run(t);)
+        k->level->gate_swiglu(out, gate, up, 7.0f, BENCH);
+}
+
 /* --- exp --- */
 
 static void near_exp(tester *t, const char *what, const float *got, const float *x, int64_t n) {
@@ -697,6 +740,7 @@ void check_vector(tester *t) {
         {"gate_silu", (tester_function *)level.gate_silu, check_gate_silu},
         {"gate_gelu_tanh", (tester_function *)level.gate_gelu_tanh, check_gate_gelu_tanh},
         {"gate_gelu", (tester_function *)level.gate_gelu, check_gate_gelu},
+        {"gate_swiglu", (tester_function *)level.gate_swiglu, check_gate_swiglu},
         {"exp", (tester_function *)level.exp, check_exp},
         {"softmax", (tester_function *)level.softmax, check_softmax},
         {"soft_cap", (tester_function *)level.soft_cap, check_soft_cap},

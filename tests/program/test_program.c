@@ -57,14 +57,15 @@ static int add_layer(octavo_builder *b, const weights *w, int x, int table) {
     q = octavo_build_rope(b, q, table, OCTAVO_ROPE_HALF);
     a = octavo_build_attention(
         b, "attn_o_tnh",
-        &(octavo_attention_desc){.query = q, .key = k, .value = v, .cache = cache, .scale = 1.0f});
+        &(octavo_attention_desc){
+            .query = q, .key = k, .value = v, .cache = cache, .sink = none, .scale = 1.0f});
     a = octavo_build_matmul(b, "activation_attention_out_td", a, o, none,
                             octavo_slices_make(HEADS * DIM, DIM), "d", D, 1);
     x = octavo_build_add(b, "activation_td", x, a, 1.0f);
     octavo_build_operands(b, "activation_ffw_td", x, ffw, in, 2);
     int gate = octavo_build_matmul(b, "ffw_hidden_tf", in[0], ffw[0], none, d, "f", FFW, 1);
     int up = octavo_build_matmul(b, "ffw_hidden_tf", in[1], ffw[1], none, d, "f", FFW, 1);
-    int hidden = octavo_build_gate(b, "ffw_hidden_tf", gate, up, OCTAVO_ACTIVATION_SILU);
+    int hidden = octavo_build_gate(b, "ffw_hidden_tf", gate, up, OCTAVO_ACTIVATION_SILU, 0.0f);
     octavo_build_operands(b, "ffw_hidden_tf", hidden, &down, in, 1);
     int y = octavo_build_matmul(b, "activation_ffw_out_td", in[0], down, none, f, "d", D, 1);
     return octavo_build_add(b, "activation_td", x, y, 0.5f);

@@ -85,6 +85,14 @@ static void gate_gelu(float *out, const float *gate, const float *up, int64_t n)
         out[i] = gelu(gate[i]) * (up ? up[i] : 1.0f);
 }
 
+static void gate_swiglu(float *out, const float *gate, const float *up, float limit, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] > limit ? limit : gate[i], u = up[i] > limit ? limit : up[i];
+        u = u < -limit ? -limit : u;
+        out[i] = g / (1.0f + octavo_exp_scalar(-(OCTAVO_SWIGLU_ALPHA * g))) * (u + 1.0f);
+    }
+}
+
 static void exp_row(float *out, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         out[i] = octavo_exp_scalar(x[i]);

@@ -49,6 +49,8 @@
 #define OCTAVO_GELU_C7  0.24278177645f
 #define OCTAVO_GELU_C8  (-0.06476148965f)
 
+#define OCTAVO_SWIGLU_ALPHA 1.702f
+
 /* 1.5 * 2^23: adding and subtracting it rounds a float below 2^22 to the nearest even integer. */
 #define OCTAVO_ROUND_MAGIC 12582912.0f
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpt-oss: attention with sinks and a window on every other layer, biases at its products, experts
+ * in every layer with a limited gate and biases, yarn.
+ */
+#include "model/family.h"
+
+const octavo_weight_name octavo_family_gpt_oss_names[] = {
+    {OCTAVO_ROLE_ROUTER, "mlp.router.weight"},
+    {OCTAVO_ROLE_ROUTER_BIAS, "mlp.router.bias"},
+    {OCTAVO_ROLE_EXPERT_DOWN, "mlp.experts.down_proj"},
+    {OCTAVO_ROLE_NONE, NULL},
+};
+
+octavo_status octavo_family_gpt_oss(const octavo_config_reader *reader,
+                                    octavo_model_config *config) {
+    const octavo_rope_source rope = {
+        .base = {NULL, "rope_theta"}, .fallback = 150000.0, .is_scaled = true};
+    octavo_window_rule rule = {.period = 2};
+    octavo_status status;
+    config->has_sinks = true;
+    config->qkv_bias = config->attn_o_bias = config->expert_bias = OCTAVO_BIAS_NEEDED;
+    config->has_expert_columns = config->is_interleaved = true;
+    config->activation = OCTAVO_ACTIVATION_SWIGLU;
+    config->router.is_normalised = true;
+    config->ffw_expert = config->ffw;
+    if ((status = octavo_family_experts(reader, config, "num_local_experts", 4)) ||
+        (status = octavo_config_positive(reader, (octavo_key){NULL, "swiglu_limit"}, 7.0,
+                                         &config->swiglu_limit)) ||
+        (status = octavo_family_rope(reader, config, 0, &rope)) ||
+        (status = octavo_family_window(reader, 128, &rule.window)))
+        return status;
+    return octavo_family_windows(reader, config, &rule);
+}
