@@ -5,6 +5,8 @@
  */
 #include "model/family.h"
 
+#include <math.h>
+
 octavo_status octavo_family_granite(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
     const octavo_key embed = {"embedding_scale", "embedding_multiplier"};
@@ -21,5 +23,7 @@ octavo_status octavo_family_granite(const octavo_config_reader *reader,
         (status = octavo_config_positive(reader, logits, 1.0, &divisor)))
         return status;
     config->logit_scale = 1.0f / divisor;
-    return OCTAVO_OK;
+    if (isfinite(config->logit_scale)) return OCTAVO_OK;
+    return octavo_config_fail(reader, logits, OCTAVO_ERROR_FORMAT,
+                              "%g is too small to divide by; the file is damaged", (double)divisor);
 }

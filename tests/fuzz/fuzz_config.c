@@ -26,16 +26,27 @@ static void check_config(const octavo_model_config *config) {
     check(config->head_dim >= 1 && config->head_dim <= 512 && config->rope_dim % 2 == 0 &&
               config->rope_dim <= config->head_dim,
           "widths of heads in range");
-    check(isfinite(config->attention_scale) && isfinite(config->embed_scale), "scales finite");
+    check(isfinite(config->attention_scale) && isfinite(config->embed_scale) &&
+              isfinite(config->residual_scale) && isfinite(config->logit_scale),
+          "scales finite");
+    check(config->router.n_chosen <= config->n_experts, "no more chosen than there are");
     check(config->n_ropes >= 1 && config->n_ropes <= OCTAVO_MAX_ROPES, "a rope at least");
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_config *layer = &config->layers[i];
-        check(layer->rope >= 0 && layer->rope < config->n_ropes && layer->window >= 0,
+        check(layer->rope >= OCTAVO_NO_ROPE && layer->rope < config->n_ropes &&
+                  layer->window >= 0 && layer->chunk >= 0,
               "the layer's rope is there");
+        check(!layer->is_sparse || (config->router.n_chosen > 0 && config->ffw_expert > 0),
+              "a sparse layer has experts");
     }
-    for (int r = 0; r < config->n_ropes; r++)
+    for (int r = 0; r < config->n_ropes; r++) {
+        const octavo_rope_config *rope = &config->ropes[r];
+        check(isfinite(rope->scale), "the scale of cos and sin is finite");
         for (int64_t i = 0; i < config->rope_dim / 2; i++)
-            check(!isnan(config->ropes[r].frequencies[i]), "frequencies are numbers");
+            check(!isnan(rope->frequencies[i]) &&
+                      (!rope->long_frequencies || !isnan(rope->long_frequencies[i])),
+                  "frequencies are numbers");
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
