@@ -53,15 +53,20 @@ static void store_tile(const tile_out *tile, const float *acc) {
     }
 }
 
+static int tile_rows_of(const octavo_matmul_kernels *kernels, octavo_weight_type type, bool is_q8) {
+    if (type >= OCTAVO_WEIGHT_IQ2_XXS) return kernels->tile_rows_grid;
+    return is_q8 ? kernels->tile_rows_q8 : kernels->tile_rows_f32;
+}
+
 void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_args *args,
                    int64_t panel_begin, int64_t panel_end) {
     octavo_dot_fn *dot = args->is_q8 ? kernels->dot_q8[args->type] : kernels->dot_f32[args->type];
-    const int tile_rows = args->is_q8 ? kernels->tile_rows_q8 : kernels->tile_rows_f32;
+    const int tile_rows = tile_rows_of(kernels, args->type, args->is_q8);
     const size_t panel_bytes = octavo_weight_panel_bytes(args->type, args->k);
     const int n_slices = args->slice_end - args->slice_begin;
-    const int64_t part = OCTAVO_TILE_ROWS * OCTAVO_PANEL;
+    const int64_t part = (int64_t)tile_rows * OCTAVO_PANEL;
     const int64_t row_block = block_rows(args->x_stride, tile_rows);
-    _Alignas(64) float acc[OCTAVO_MAX_SLICES * OCTAVO_TILE_ROWS * OCTAVO_PANEL];
+    _Alignas(64) float acc[OCTAVO_MAX_SLICES * OCTAVO_GRID_ROWS * OCTAVO_PANEL];
 
     for (int64_t row0 = 0; row0 < args->n_rows; row0 += row_block) {
         int64_t row1 = row0 + row_block < args->n_rows ? row0 + row_block : args->n_rows;

@@ -16,8 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most rows a dot kernel is given at once. */
+/* Most rows a dot kernel is given at once; and one of a type of grids, whose blocks take longer to
+ * come by. */
 #define OCTAVO_TILE_ROWS 8
+#define OCTAVO_GRID_ROWS 48
 
 /* 32 activations of one row, quantised by themselves: x = d * q. d = max|x| / 127 and
  * q = round to nearest even of x * (127 / max|x|), both in f32; all zero when max|x| is 0 (or 127 /
@@ -30,18 +32,24 @@ typedef struct octavo_q8_block {
 
 /* One slice of one panel: acc[r * 32 + o] = sum over inputs k0..k1-1, from zero, ascending in
  * blocks. panel  the panel's first record; x  row 0: f32 [k] or octavo_q8_block [k / 32]; x_stride
- * bytes between rows; n_rows 1..OCTAVO_TILE_ROWS; k0, k1 on records of the weight type. acc
- * 64-aligned, not aliased. The result of a row does not depend on n_rows or the row's place.
+ * bytes between rows; n_rows 1..OCTAVO_TILE_ROWS (grids: OCTAVO_GRID_ROWS); k0, k1 on records of
+ * the weight type. acc 64-aligned, not aliased. The result of a row does not depend on n_rows or
+ * the row's place.
  *
- * q8 activations: per block of 32, with integer dot S = sum of code * q (exact):
- *   Q8_0 Q4_0 Q5_0   acc += f32(S - offset * sum) * (d_w * d_x)
- *   Q4_1             acc += f32(S) * (d_w * d_x), then acc += m * (d_x * f32(sum))
- *   Q4_K             acc += f32(scale * S) * (d * d_x), then acc -= (dmin * f32(min)) * (d_x *
- * f32(sum)) Q6_K             acc += f32(scale0 * (S0 - 32 sum0) + scale1 * (S1 - 32 sum1)) * (d *
- * d_x) where "acc += a * b" is one fused multiply-add at levels that have it. Within 8 * 2^-24 *
- * k/32 * sum|term| of exact arithmetic on the same quantised operands. f32 activations: w
- * dequantised to f32 as weight.h defines (each product and sum there rounded once), then acc += w *
- * x, ascending k. Within 2^-24 * k * sum|w x|. */
+ * q8 activations: per block of 32, with w = d * scale * (code - offset) + m as weight.h has it
+ * (there m is -dmin * min) and the integers S = sum of (code - offset) * q of the block, S0 and S1
+ * of its halves:
+ *   one scale or none   acc += f32(scale * S) * (d * d_x)
+ *   a scale a half      acc += f32(scale0 * S0 + scale1 * S1) * (d * d_x)
+ *   then with m         acc += m * (d_x * f32(sum))
+ *   of Q2_K             acc += m0 * (d_x * f32(sum0)), acc += m1 * (d_x * f32(sum1))
+ *
+ * "acc += a * b" is one fused multiply-add at levels that have it. Integers stay below 2^24, so
+ * that they are exact in f32; of NVFP4 scales are floats, and their sum is rounded. Within 8 *
+ * 2^-24 * k/32 * sum|term| of exact arithmetic on the same quantised operands.
+ *
+ * f32 activations: w dequantised to f32 as weight.h defines (each product and sum there rounded
+ * once), then acc += w * x, ascending k. Within 2^-24 * k * sum|w x|. */
 typedef void octavo_dot_fn(float *acc, const uint8_t *panel, const void *x, size_t x_stride,
                            int n_rows, int64_t k0, int64_t k1);
 
@@ -51,6 +59,7 @@ typedef struct octavo_matmul_kernels {
         *dot_q8[OCTAVO_WEIGHT_TYPES]; /* q8 activations; float types hold a function that asserts */
     int tile_rows_f32; /* rows per call at which this level is at its best, 1..OCTAVO_TILE_ROWS */
     int tile_rows_q8;
+    int tile_rows_grid; /* the same for types of grids and both kinds, 1..OCTAVO_GRID_ROWS */
 } octavo_matmul_kernels;
 
 /* Scalar first, then raised level by level as far as `flags` go. Nothing is null afterwards. */

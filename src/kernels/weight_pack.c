@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From rows of gguf blocks to panels. A packed record is, for the most part, the rows' 32-bit words
- * transposed; so packers work on words of four codes. Words are little-endian, as gguf is.
+ * From rows of gguf blocks to panels: float types and those of blocks of 32 and a few more inputs.
  */
-#include "base/compiler.h"
-#include "kernels/weight.h"
-#include "kernels/weight_layout.h"
-
-#include <string.h>
-
-enum { MAX_SOURCE_BYTES = 210 }; /* of a block of any quantised type */
-
-static inline uint32_t load_word(const uint8_t *p) {
-    uint32_t word;
-    memcpy(&word, p, sizeof word);
-    return word;
-}
-
-/* Word g of output o in a run of words [g][32]. */
-static inline void put_word(uint8_t *part, int g, int o, uint32_t word) {
-    memcpy(part + ((size_t)g * OCTAVO_PANEL + (size_t)o) * 4, &word, sizeof word);
-}
-
-static inline void put_half(uint8_t *part, int o, const uint8_t *half) {
-    memcpy(part + (size_t)o * 2, half, 2);
-}
+#include "kernels/weight_pack.h"
 
 /* Each put_* stores one block of the file as output o of a record. */
 
@@ -32,26 +10,20 @@ static inline void put_half(uint8_t *part, int o, const uint8_t *half) {
 static inline void put_q8_0(uint8_t *record, int o, const uint8_t *block) {
     for (int g = 0; g < 8; g++)
         put_word(record, g, o, load_word(block + 2 + 4 * g) ^ 0x80808080u);
-    put_half(record + OCTAVO_Q8_0_D, o, block);
-}
-
-/* 16 bytes whose nibbles already are (input i, input i + 16) */
-static inline void put_codes4(uint8_t *codes, int o, const uint8_t *nibbles) {
-    for (int g = 0; g < 4; g++)
-        put_word(codes, g, o, load_word(nibbles + 4 * g));
+    put_half(record + 1024, o, block);
 }
 
 /* block: d, nibbles */
 static inline void put_q4_0(uint8_t *record, int o, const uint8_t *block) {
     put_codes4(record, o, block + 2);
-    put_half(record + OCTAVO_Q4_0_D, o, block);
+    put_half(record + 512, o, block);
 }
 
 /* block: d, m, nibbles */
 static inline void put_q4_1(uint8_t *record, int o, const uint8_t *block) {
     put_codes4(record, o, block + 4);
-    put_half(record + OCTAVO_Q4_1_D, o, block);
-    put_half(record + OCTAVO_Q4_1_M, o, block + 2);
+    put_half(record + 512, o, block);
+    put_half(record + 576, o, block + 2);
 }
 
 /* Bits 0, 4, 8, ... 28 of x as bits 0..7. */
@@ -62,89 +34,58 @@ static inline uint32_t every_fourth_bit(uint32_t x) {
     return (x | x >> 12) & 0xffu;
 }
 
+/* 32 bits, bit i of input i, as codes1 or high1 */
+static inline void put_bits(uint8_t *part, int o, uint32_t bits) {
+    uint32_t word = 0;
+    for (int j = 0; j < 4; j++)
+        word |= every_fourth_bit(bits >> j) << (8 * j);
+    put_word(part, 0, o, word);
+}
+
 /* block: d, 32 bits (bit i: bit 4 of code i), nibbles */
 static inline void put_q5_0(uint8_t *record, int o, const uint8_t *block) {
     put_codes4(record, o, block + 6);
-    uint32_t bits = load_word(block + 2), high = 0;
-    for (int j = 0; j < 4; j++)
-        high |= every_fourth_bit(bits >> j) << (8 * j);
-    put_word(record + OCTAVO_Q5_0_HIGH, 0, o, high);
-    put_half(record + OCTAVO_Q5_0_D, o, block);
+    put_bits(record + 512, o, load_word(block + 2));
+    put_half(record + 640, o, block);
 }
 
-/* block: d, dmin, 12 bytes of 6-bit scales and mins, 4 x 32 bytes (lower nibbles: block 2i, upper
- * nibbles: block 2i + 1) */
-static inline void put_q4_k(uint8_t *record, int o, const uint8_t *block) {
-    const uint8_t *packed = block + 4;
-    put_half(record + OCTAVO_Q4_K_D, o, block);
-    put_half(record + OCTAVO_Q4_K_DMIN, o, block + 2);
-    for (int b = 0; b < OCTAVO_SUPER_BLOCKS; b++) {
-        uint8_t *to = record + OCTAVO_Q4_K_HEAD + (size_t)b * OCTAVO_Q4_K_BLOCK;
-        const uint8_t *from = block + 16 + b / 2 * 32;
-        for (int g = 0; g < 4; g++) {
-            uint32_t near = load_word(from + 4 * g), far = load_word(from + 16 + 4 * g);
-            put_word(to, g, o,
-                     b % 2 ? (near >> 4 & 0x0f0f0f0fu) | (far & 0xf0f0f0f0u)
-                           : (near & 0x0f0f0f0fu) | (far & 0x0f0f0f0fu) << 4);
-        }
-        if (b < 4) {
-            to[OCTAVO_Q4_K_SCALE + o] = packed[b] & 63;
-            to[OCTAVO_Q4_K_MIN + o] = packed[b + 4] & 63;
-        } else {
-            to[OCTAVO_Q4_K_SCALE + o] = (uint8_t)((packed[b + 4] & 15) | packed[b - 4] >> 6 << 4);
-            to[OCTAVO_Q4_K_MIN + o] = (uint8_t)(packed[b + 4] >> 4 | packed[b] >> 6 << 4);
-        }
-    }
+/* block: d, m, 32 bits, nibbles */
+static inline void put_q5_1(uint8_t *record, int o, const uint8_t *block) {
+    put_codes4(record, o, block + 8);
+    put_bits(record + 512, o, load_word(block + 4));
+    put_half(record + 640, o, block);
+    put_half(record + 704, o, block + 2);
 }
 
-/* block: 2 x 64 bytes of lower nibbles, 2 x 32 bytes of upper bit pairs, 16 signed scales, d.
- * Each half holds four runs of 32 codes: run c has its nibbles in bytes 32 * (c % 2) on, lower
- * nibbles for c < 2, and its pairs at bit 2c. */
-static inline void put_q6_k(uint8_t *record, int o, const uint8_t *block) {
-    put_half(record + OCTAVO_Q6_K_D, o, block + 208);
-    for (int b = 0; b < OCTAVO_SUPER_BLOCKS; b++) {
-        uint8_t *to = record + OCTAVO_Q6_K_HEAD + (size_t)b * OCTAVO_Q6_K_BLOCK;
-        const int c = b % 4;
-        const uint8_t *low = block + b / 4 * 64 + c % 2 * 32;
-        const uint8_t *high = block + 128 + b / 4 * 32;
+/* block: d, 128 bits */
+static inline void put_q1_0(uint8_t *record, int o, const uint8_t *block) {
+    put_half(record, o, block);
+    for (int b = 0; b < 4; b++)
+        put_bits(record + OCTAVO_HALVES_BYTES + b * OCTAVO_CODES1_BYTES, o,
+                 load_word(block + 2 + 4 * b));
+}
+
+/* block: e, nibbles */
+static inline void put_mxfp4(uint8_t *record, int o, const uint8_t *block) {
+    put_codes4(record, o, block + 1);
+    record[512 + o] = block[0];
+}
+
+/* block: 4 scales, and for each 8 bytes whose nibbles are (input i, input i + 8). The scale 0x7f
+ * means 0, and the highest bit nothing. */
+static inline void put_nvfp4(uint8_t *record, int o, const uint8_t *block) {
+    for (int b = 0; b < 2; b++) {
+        uint8_t *to = record + (size_t)b * 576;
+        const uint8_t *from = block + 4 + 16 * b;
         for (int g = 0; g < 4; g++) {
-            uint32_t near = load_word(low + 4 * g) >> (c / 2 * 4) & 0x0f0f0f0fu;
-            uint32_t far = load_word(low + 16 + 4 * g) >> (c / 2 * 4) & 0x0f0f0f0fu;
+            uint32_t near = load_word(from + g % 2 * 4) >> (g / 2 * 4) & 0x0f0f0f0fu;
+            uint32_t far = load_word(from + 8 + g % 2 * 4) >> (g / 2 * 4) & 0x0f0f0f0fu;
             put_word(to, g, o, near | far << 4);
         }
-        for (int p = 0; p < 2; p++) {
-            uint32_t pairs = 0;
-            for (int g = 0; g < 4; g++)
-                pairs |= (load_word(high + 16 * p + 4 * g) >> (2 * c) & 0x03030303u) << (2 * g);
-            put_word(to + OCTAVO_Q6_K_HIGH, p, o, pairs);
+        for (int half = 0; half < 2; half++) {
+            const uint8_t scale = block[2 * b + half];
+            to[512 + half * OCTAVO_BYTES_BYTES + o] = scale == 0x7f ? 0 : scale & 0x7f;
         }
-        to[OCTAVO_Q6_K_SCALE + o] = block[192 + 2 * b];
-        to[OCTAVO_Q6_K_SCALE + OCTAVO_SCALES_BYTES + o] = block[192 + 2 * b + 1];
-    }
-}
-
-/* Where the rows of a panel come from. */
-typedef struct source_rows {
-    const uint8_t *first;
-    size_t row_bytes;
-    int n_rows;
-} source_rows;
-
-typedef void put_fn(uint8_t *record, int o, const uint8_t *block);
-
-/* `put` and `type` are constants at each call, so that every type gets a loop of its own. */
-static OCTAVO_ALWAYS_INLINE void pack_records(put_fn *put, octavo_weight_type type, uint8_t *panel,
-                                              source_rows rows, int64_t k) {
-    static const uint8_t zeros[MAX_SOURCE_BYTES];
-    const octavo_weight_info *info = octavo_weight_info_of(type);
-    const int64_t n_records = k / info->record_inputs;
-    for (int64_t i = 0; i < n_records; i++) {
-        uint8_t *record = panel + i * info->record_bytes;
-        const uint8_t *block = rows.first + i * info->source_bytes;
-        for (int o = 0; o < rows.n_rows; o++)
-            put(record, o, block + (size_t)o * rows.row_bytes);
-        for (int o = rows.n_rows; o < OCTAVO_PANEL; o++)
-            put(record, o, zeros);
     }
 }
 
@@ -190,11 +131,19 @@ void octavo_weight_pack(octavo_weight_type type, uint8_t *panel, const uint8_t *
     octavo_assert(n_rows >= 1 && n_rows <= OCTAVO_PANEL);
     octavo_assert(k % octavo_weight_info_of(type)->source_inputs == 0);
     switch (type) {
+    case OCTAVO_WEIGHT_F32:
+    case OCTAVO_WEIGHT_F16:
+    case OCTAVO_WEIGHT_BF16:
+        pack_floats(type, panel, rows, k);
+        break;
     case OCTAVO_WEIGHT_Q8_0:
         pack_records(put_q8_0, OCTAVO_WEIGHT_Q8_0, panel, rows, k);
         break;
     case OCTAVO_WEIGHT_Q4_0:
         pack_records(put_q4_0, OCTAVO_WEIGHT_Q4_0, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_IQ4_NL:
+        pack_records(put_q4_0, OCTAVO_WEIGHT_IQ4_NL, panel, rows, k);
         break;
     case OCTAVO_WEIGHT_Q4_1:
         pack_records(put_q4_1, OCTAVO_WEIGHT_Q4_1, panel, rows, k);
@@ -202,14 +151,23 @@ void octavo_weight_pack(octavo_weight_type type, uint8_t *panel, const uint8_t *
     case OCTAVO_WEIGHT_Q5_0:
         pack_records(put_q5_0, OCTAVO_WEIGHT_Q5_0, panel, rows, k);
         break;
-    case OCTAVO_WEIGHT_Q4_K:
-        pack_records(put_q4_k, OCTAVO_WEIGHT_Q4_K, panel, rows, k);
+    case OCTAVO_WEIGHT_Q5_1:
+        pack_records(put_q5_1, OCTAVO_WEIGHT_Q5_1, panel, rows, k);
         break;
-    case OCTAVO_WEIGHT_Q6_K:
-        pack_records(put_q6_k, OCTAVO_WEIGHT_Q6_K, panel, rows, k);
+    case OCTAVO_WEIGHT_Q1_0:
+        pack_records(put_q1_0, OCTAVO_WEIGHT_Q1_0, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_MXFP4:
+        pack_records(put_mxfp4, OCTAVO_WEIGHT_MXFP4, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_NVFP4:
+        pack_records(put_nvfp4, OCTAVO_WEIGHT_NVFP4, panel, rows, k);
         break;
     default:
-        pack_floats(type, panel, rows, k);
+        if (octavo_weight_layouts[type].bits)
+            octavo_weight_pack_super(type, panel, rows, k);
+        else
+            octavo_weight_pack_grid(type, panel, rows, k);
         break;
     }
 }

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "kernels/weight.h"
 #include "kernels/weight_layout.h"
+#include "kernels/weight_tables.h"
 
 #include <string.h>
 
@@ -19,84 +20,140 @@ static float load_f16(const uint8_t *part, int64_t index) {
     return octavo_f16_to_f32(load_u16(part, index));
 }
 
-static void load_codes4(uint8_t code[OCTAVO_BLOCK], const uint8_t *codes, int o) {
-    for (int g = 0; g < 4; g++) {
-        for (int j = 0; j < 4; j++) {
-            uint8_t both = codes[(g * OCTAVO_PANEL + o) * 4 + j];
-            code[4 * g + j] = both & 15;
-            code[16 + 4 * g + j] = both >> 4;
-        }
-    }
-}
-
-static void load_codes8(uint8_t code[OCTAVO_BLOCK], const uint8_t *codes, int o) {
-    for (int g = 0; g < 8; g++)
-        memcpy(code + 4 * g, codes + (g * OCTAVO_PANEL + o) * 4, 4);
-}
-
-static void add_high1(uint8_t code[OCTAVO_BLOCK], const uint8_t *high, int o) {
-    for (int i = 0; i < OCTAVO_BLOCK; i++)
-        code[i] |= (uint8_t)((high[o * 4 + i % 4] >> (i / 4) & 1) << 4);
-}
-
-static void add_high2(uint8_t code[OCTAVO_BLOCK], const uint8_t *high, int o) {
+/* The codes of output o: of as many bits as the layout has, and those above them. */
+static void load_codes(const octavo_weight_layout *layout, uint8_t code[OCTAVO_BLOCK],
+                       const uint8_t *block, int o) {
+    const uint8_t *high = block + octavo_layout_high_at(layout);
     for (int i = 0; i < OCTAVO_BLOCK; i++) {
-        uint8_t pairs = high[i / 16 * 128 + o * 4 + i % 4];
-        code[i] |= (uint8_t)((pairs >> (i / 4 % 4 * 2) & 3) << 4);
+        const int g = i / 4, lane = o * 4 + i % 4;
+        switch (layout->bits) {
+        case 8:
+            code[i] = block[g * 128 + lane];
+            break;
+        case 4:
+            code[i] = block[g % 4 * 128 + lane] >> (g / 4 * 4) & 15;
+            break;
+        case 2:
+            code[i] = block[g / 4 * 128 + lane] >> (g % 4 * 2) & 3;
+            break;
+        default:
+            code[i] = (uint8_t)((block[lane] >> g & 1) * 2);
+            break;
+        }
+        if (layout->high_bits == 1) code[i] |= (uint8_t)((high[lane] >> g & 1) << layout->bits);
+        if (layout->high_bits == 2)
+            code[i] |= (uint8_t)((high[g / 4 * 128 + lane] >> (g % 4 * 2) & 3) << layout->bits);
     }
+}
+
+/* Place c of a grid's list. */
+static int grid_value(octavo_code_table table, int c) {
+    switch (table) {
+    case OCTAVO_TABLE_IQ2:
+        return 8 + 17 * c + (c >> 1);
+    case OCTAVO_TABLE_IQ3_XXS:
+        return 4 + 8 * c + 2 * (c == 7);
+    case OCTAVO_TABLE_IQ3_S:
+        return 1 + 2 * c;
+    default:
+        return 8 * c - 8;
+    }
+}
+
+static void load_grid(octavo_weight_type type, int8_t value[OCTAVO_BLOCK], const uint8_t *block,
+                      int o) {
+    const octavo_weight_layout *layout = &octavo_weight_layouts[type];
+    const uint8_t *high = block + octavo_layout_high_at(layout) + o;
+    const int n = OCTAVO_BLOCK / layout->indices; /* values of an index */
+    uint32_t signs = 0;
+    if (layout->is_signed)
+        memcpy(&signs, block + octavo_layout_codes_bytes(layout) + o * 4, sizeof signs);
+    for (int i = 0; i < OCTAVO_BLOCK; i++) {
+        const int at = i / n * layout->high_bits;
+        int index = block[i / n * OCTAVO_BYTES_BYTES + o], rest = 0;
+        if (layout->high_bits)
+            rest = high[at / 8 * OCTAVO_BYTES_BYTES] >> (at % 8) & ((1 << layout->high_bits) - 1);
+        const int lean = layout->table != OCTAVO_TABLE_IQ1 ? 0 : rest & 8 ? -1 : 1;
+        if (lean) rest &= 7;
+        index |= rest << 8;
+        const int c = octavo_grid_of(type)[index] >> (i % n * (16 / n)) & (n == 8 ? 3 : 7);
+        const int size = grid_value(layout->table, c) + lean;
+        value[i] = (int8_t)(signs >> i & 1 ? -size : size);
+    }
+}
+
+static void load_values(octavo_weight_type type, int8_t value[OCTAVO_BLOCK], const uint8_t *block,
+                        int o) {
+    const octavo_weight_layout *layout = &octavo_weight_layouts[type];
+    uint8_t code[OCTAVO_BLOCK];
+    if (!layout->bits) {
+        load_grid(type, value, block, o);
+        return;
+    }
+    load_codes(layout, code, block, o);
+    for (int i = 0; i < OCTAVO_BLOCK; i++) {
+        int wide = code[i];
+        if (layout->table == OCTAVO_TABLE_IQ4) wide = octavo_table_iq4[code[i]];
+        if (layout->table == OCTAVO_TABLE_FP4) wide = octavo_table_fp4[code[i]];
+        value[i] = (int8_t)(wide - layout->offset);
+    }
+}
+
+static float load_d(const octavo_weight_layout *layout, const uint8_t *record, int o) {
+    if (layout->d == OCTAVO_D_ONE) return 1.0f;
+    if (layout->d == OCTAVO_D_E8M0) {
+        const uint32_t e = record[layout->d_at + o];
+        return octavo_f32_from_bits(e < 2 ? UINT32_C(0x200000) << e : (e - 1) << 23);
+    }
+    const float d = load_f16(record + layout->d_at, o);
+    return layout->d_factor != 0.0f ? d * layout->d_factor : d;
+}
+
+static float load_scale(const octavo_weight_layout *layout, const uint8_t *block, int o, int half) {
+    const uint8_t *at = block + layout->scale_at + o;
+    switch (layout->scale) {
+    case OCTAVO_SCALE_U8:
+        return at[0];
+    case OCTAVO_SCALE_S8:
+        return (int8_t)at[0];
+    case OCTAVO_SCALE_ODD:
+        return (float)(2 * (at[0] & 15) + 1);
+    case OCTAVO_SCALE_S8_2:
+        return (int8_t)at[half * OCTAVO_BYTES_BYTES];
+    case OCTAVO_SCALE_NIBBLE_2:
+        return (float)(at[0] >> (4 * half) & 15);
+    case OCTAVO_SCALE_ODD_2:
+        return (float)(2 * (at[0] >> (4 * half) & 15) + 1);
+    case OCTAVO_SCALE_UE4M3_2:
+        /* as the upper bits of an f32 of the same exponent and a lower bias; exact */
+        return octavo_f32_from_bits((uint32_t)at[half * OCTAVO_BYTES_BYTES] << 20) * 0x1p119f;
+    default:
+        return 1.0f;
+    }
+}
+
+static float load_m(const octavo_weight_layout *layout, const uint8_t *record, const uint8_t *block,
+                    int o, int half) {
+    const float m = load_f16(record + layout->m_at, o);
+    const uint8_t *at = block + layout->min_at + o;
+    if (layout->min == OCTAVO_MIN_F16) return m;
+    return -(m * (float)(layout->min == OCTAVO_MIN_U8 ? at[0] : at[0] >> (4 * half) & 15));
 }
 
 void octavo_weight_run_load(octavo_weight_type type, octavo_weight_run *run, const uint8_t *panel,
                             int64_t k, int o) {
     const octavo_weight_info *info = octavo_weight_info_of(type);
+    const octavo_weight_layout *layout = &octavo_weight_layouts[type];
     const uint8_t *record = panel + k / info->record_inputs * info->record_bytes;
-    const int64_t b = k % info->record_inputs / OCTAVO_BLOCK; /* in a super-block */
-    const uint8_t *block;
-    octavo_assert(k % OCTAVO_BLOCK == 0 && o >= 0 && o < OCTAVO_PANEL);
-    *run = (octavo_weight_run){.scale = {1, 1}};
-    switch (type) {
-    case OCTAVO_WEIGHT_Q8_0:
-        load_codes8(run->code, record, o);
-        run->offset = 128;
-        run->d = load_f16(record + OCTAVO_Q8_0_D, o);
-        break;
-    case OCTAVO_WEIGHT_Q4_0:
-        load_codes4(run->code, record, o);
-        run->offset = 8;
-        run->d = load_f16(record + OCTAVO_Q4_0_D, o);
-        break;
-    case OCTAVO_WEIGHT_Q4_1:
-        load_codes4(run->code, record, o);
-        run->d = load_f16(record + OCTAVO_Q4_1_D, o);
-        run->m = load_f16(record + OCTAVO_Q4_1_M, o);
-        run->has_m = true;
-        break;
-    case OCTAVO_WEIGHT_Q5_0:
-        load_codes4(run->code, record, o);
-        add_high1(run->code, record + OCTAVO_Q5_0_HIGH, o);
-        run->offset = 16;
-        run->d = load_f16(record + OCTAVO_Q5_0_D, o);
-        break;
-    case OCTAVO_WEIGHT_Q4_K:
-        block = record + OCTAVO_Q4_K_HEAD + b * OCTAVO_Q4_K_BLOCK;
-        load_codes4(run->code, block, o);
-        run->scale[0] = run->scale[1] = block[OCTAVO_Q4_K_SCALE + o];
-        run->d = load_f16(record + OCTAVO_Q4_K_D, o);
-        run->m = -(load_f16(record + OCTAVO_Q4_K_DMIN, o) * (float)block[OCTAVO_Q4_K_MIN + o]);
-        run->has_m = true;
-        break;
-    case OCTAVO_WEIGHT_Q6_K:
-        block = record + OCTAVO_Q6_K_HEAD + b * OCTAVO_Q6_K_BLOCK;
-        load_codes4(run->code, block, o);
-        add_high2(run->code, block + OCTAVO_Q6_K_HIGH, o);
-        run->offset = 32;
-        run->scale[0] = (int8_t)block[OCTAVO_Q6_K_SCALE + o];
-        run->scale[1] = (int8_t)block[OCTAVO_Q6_K_SCALE + OCTAVO_SCALES_BYTES + o];
-        run->d = load_f16(record + OCTAVO_Q6_K_D, o);
-        break;
-    default:
-        octavo_assert(!"a quantised type");
-        break;
+    const uint8_t *block =
+        record + layout->head_bytes + k % info->record_inputs / OCTAVO_BLOCK * layout->block_bytes;
+    octavo_assert(k % OCTAVO_BLOCK == 0 && o >= 0 && o < OCTAVO_PANEL && info->is_quantised);
+    *run = (octavo_weight_run){.has_m = layout->min != OCTAVO_MIN_NONE};
+    load_values(type, run->value, block, o);
+    run->d = load_d(layout, record, o);
+    for (int half = 0; half < 2; half++) {
+        run->scale[half] = load_scale(layout, block, o, half);
+        if (run->has_m) run->m[half] = load_m(layout, record, block, o, half);
     }
 }
 
@@ -122,8 +179,8 @@ static void unpack_output(octavo_weight_type type, float *out, int64_t stride, c
             octavo_weight_run run;
             octavo_weight_run_load(type, &run, panel, k, o);
             for (int i = 0; i < OCTAVO_BLOCK; i++) {
-                float w = run.d * (float)run.scale[i / 16] * (float)(run.code[i] - run.offset);
-                out[(k - k0 + i) * stride] = run.has_m ? w + run.m : w;
+                float w = run.d * run.scale[i / 16] * (float)run.value[i];
+                out[(k - k0 + i) * stride] = run.has_m ? w + run.m[i / 16] : w;
             }
         }
         break;

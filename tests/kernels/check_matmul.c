@@ -58,15 +58,22 @@ static void make_problem(tester *t, problem *p) {
 /* One block of one output, with the operands as they are: adds to *sum, magnitudes to *size. */
 static void add_exact_block(const octavo_weight_run *w, const octavo_q8_block *x, double *sum,
                             double *size) {
-    double dot = 0.0, x_sum = 0.0;
-    for (int i = 0; i < OCTAVO_BLOCK; i++) {
-        dot += (double)(w->scale[i / 16] * (w->code[i] - w->offset) * x->q[i]);
-        x_sum += x->q[i];
+    double dot = 0.0, low = 0.0, low_size = 0.0;
+    for (int half = 0; half < 2; half++) {
+        double part = 0.0, x_sum = 0.0;
+        for (int i = 16 * half; i < 16 * half + 16; i++) {
+            part += (double)(w->value[i] * x->q[i]);
+            x_sum += x->q[i];
+        }
+        dot += (double)w->scale[half] * part;
+        if (!w->has_m) continue;
+        low += (double)w->m[half] * (double)x->d * x_sum;
+        low_size += fabs((double)w->m[half] * (double)x->d * x_sum);
     }
     double product = dot * (double)w->d * (double)x->d;
-    double low = w->has_m ? (double)w->m * (double)x->d * x_sum : 0.0;
     *sum += product + low;
-    *size += fabs(product) + fabs(low);
+    /* the product of both d may be too small for an f32 to be exact */
+    *size += fabs(product) + low_size + fabs(dot) * 0x1p-128;
 }
 
 /* want: the exact sums, size: those of the magnitudes; both [OCTAVO_TILE_ROWS][32]. */

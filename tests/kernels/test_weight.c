@@ -1,96 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Packed and unpacked, weights are the values of the formats' definitions: against golden values
- * (tests/data/quant) and against decoders that are written here from those definitions and share
- * nothing with the packed layout.
+ * (tests/data/quant) and against decoders that are written from those definitions and share nothing
+ * with the packed layout.
  */
 #include "../unit.h"
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "base/number.h"
+#include "kernels/weight_layout.h"
+#include "weight_decoders.h"
 #include "weight_samples.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- decoders of one file block, as gguf defines it --- */
-
-static float half_at(const uint8_t *p) {
-    return octavo_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
-
-static void decode_q8_0(float *y, const uint8_t *block) {
-    for (int i = 0; i < 32; i++)
-        y[i] = half_at(block) * (float)(int8_t)block[2 + i];
-}
-
-static void decode_q4_0(float *y, const uint8_t *block) {
-    for (int i = 0; i < 16; i++) {
-        y[i] = half_at(block) * (float)((block[2 + i] & 15) - 8);
-        y[i + 16] = half_at(block) * (float)((block[2 + i] >> 4) - 8);
-    }
-}
-
-static void decode_q4_1(float *y, const uint8_t *block) {
-    for (int i = 0; i < 16; i++) {
-        y[i] = half_at(block) * (float)(block[4 + i] & 15) + half_at(block + 2);
-        y[i + 16] = half_at(block) * (float)(block[4 + i] >> 4) + half_at(block + 2);
-    }
-}
-
-static void decode_q5_0(float *y, const uint8_t *block) {
-    uint32_t high = block[2] | block[3] << 8 | block[4] << 16 | (uint32_t)block[5] << 24;
-    for (int i = 0; i < 32; i++) {
-        uint32_t low = i < 16 ? block[6 + i] & 15u : block[6 + i - 16] >> 4u;
-        y[i] = half_at(block) * (float)((int)(low | (high >> i & 1) << 4) - 16);
-    }
-}
-
-static void decode_q4_k(float *y, const uint8_t *block) {
-    const uint8_t *s = block + 4, *codes = block + 16;
-    for (int i = 0; i < 256; i++) {
-        const int b = i / 32;
-        int scale = b < 4 ? s[b] & 63 : (s[b + 4] & 15) | (s[b - 4] >> 6) << 4;
-        int min = b < 4 ? s[b + 4] & 63 : (s[b + 4] >> 4) | (s[b] >> 6) << 4;
-        int both = codes[i / 64 * 32 + i % 32];
-        float d = half_at(block) * (float)scale, m = half_at(block + 2) * (float)min;
-        y[i] = d * (float)(b % 2 ? both >> 4 : both & 15) - m;
-    }
-}
-
-static void decode_q6_k(float *y, const uint8_t *block) {
-    for (int i = 0; i < 256; i++) {
-        const int half = i / 128, run = i / 32 % 4, l = i % 32;
-        int low = block[half * 64 + run % 2 * 32 + l] >> (run / 2 * 4) & 15;
-        int high = block[128 + half * 32 + l] >> (2 * run) & 3;
-        float d = half_at(block + 208) * (float)(int8_t)block[192 + i / 16];
-        y[i] = d * (float)((low | high << 4) - 32);
-    }
-}
-
-static void decode_f32(float *y, const uint8_t *p) {
-    memcpy(y, p, sizeof *y);
-}
-
-static void decode_f16(float *y, const uint8_t *p) {
-    *y = half_at(p);
-}
-
-static void decode_bf16(float *y, const uint8_t *p) {
-    *y = octavo_f32_from_bits((uint32_t)p[1] << 24 | (uint32_t)p[0] << 16);
-}
-
-typedef void decode_fn(float *y, const uint8_t *block);
-
-static decode_fn *const decoders[OCTAVO_WEIGHT_TYPES] = {
-    [OCTAVO_WEIGHT_F32] = decode_f32,   [OCTAVO_WEIGHT_F16] = decode_f16,
-    [OCTAVO_WEIGHT_BF16] = decode_bf16, [OCTAVO_WEIGHT_Q8_0] = decode_q8_0,
-    [OCTAVO_WEIGHT_Q4_0] = decode_q4_0, [OCTAVO_WEIGHT_Q4_1] = decode_q4_1,
-    [OCTAVO_WEIGHT_Q5_0] = decode_q5_0, [OCTAVO_WEIGHT_Q4_K] = decode_q4_k,
-    [OCTAVO_WEIGHT_Q6_K] = decode_q6_k,
-};
 
 /* --- comparison --- */
 
@@ -153,9 +77,19 @@ static void test_golden_values(void **state) {
         const char *name;
         octavo_weight_type type;
     } goldens[] = {
-        {"F16", OCTAVO_WEIGHT_F16},   {"BF16", OCTAVO_WEIGHT_BF16}, {"Q8_0", OCTAVO_WEIGHT_Q8_0},
-        {"Q4_0", OCTAVO_WEIGHT_Q4_0}, {"Q4_1", OCTAVO_WEIGHT_Q4_1}, {"Q5_0", OCTAVO_WEIGHT_Q5_0},
-        {"Q4_K", OCTAVO_WEIGHT_Q4_K}, {"Q6_K", OCTAVO_WEIGHT_Q6_K},
+        {"F16", OCTAVO_WEIGHT_F16},         {"BF16", OCTAVO_WEIGHT_BF16},
+        {"Q8_0", OCTAVO_WEIGHT_Q8_0},       {"Q4_0", OCTAVO_WEIGHT_Q4_0},
+        {"Q4_1", OCTAVO_WEIGHT_Q4_1},       {"Q5_0", OCTAVO_WEIGHT_Q5_0},
+        {"Q5_1", OCTAVO_WEIGHT_Q5_1},       {"IQ4_NL", OCTAVO_WEIGHT_IQ4_NL},
+        {"MXFP4", OCTAVO_WEIGHT_MXFP4},     {"NVFP4", OCTAVO_WEIGHT_NVFP4},
+        {"Q2_K", OCTAVO_WEIGHT_Q2_K},       {"Q3_K", OCTAVO_WEIGHT_Q3_K},
+        {"Q4_K", OCTAVO_WEIGHT_Q4_K},       {"Q5_K", OCTAVO_WEIGHT_Q5_K},
+        {"Q6_K", OCTAVO_WEIGHT_Q6_K},       {"IQ4_XS", OCTAVO_WEIGHT_IQ4_XS},
+        {"TQ1_0", OCTAVO_WEIGHT_TQ1_0},     {"TQ2_0", OCTAVO_WEIGHT_TQ2_0},
+        {"IQ2_XXS", OCTAVO_WEIGHT_IQ2_XXS}, {"IQ2_XS", OCTAVO_WEIGHT_IQ2_XS},
+        {"IQ2_S", OCTAVO_WEIGHT_IQ2_S},     {"IQ3_XXS", OCTAVO_WEIGHT_IQ3_XXS},
+        {"IQ3_S", OCTAVO_WEIGHT_IQ3_S},     {"IQ1_S", OCTAVO_WEIGHT_IQ1_S},
+        {"IQ1_M", OCTAVO_WEIGHT_IQ1_M},
     };
     static uint8_t blocks[GOLDEN_BLOCKS * 210];
     static float values[GOLDEN_BLOCKS * 256];
@@ -189,7 +123,7 @@ static void test_random_blocks(void **state) {
             assert_non_null(want);
             weight_sample_fill(type, (weight_sample)sample, rows, n_rows, k, &random);
             for (int64_t b = 0; b < n_rows * k / info->source_inputs; b++)
-                decoders[type](want + b * info->source_inputs, rows + b * info->source_bytes);
+                weight_decode(type, want + b * info->source_inputs, rows + b * info->source_bytes);
             assert_unpacks_to(type, rows, n_rows, k, want);
             octavo_free_aligned(rows);
             octavo_free_aligned(want);
@@ -209,7 +143,24 @@ static void test_sizes(void **state) {
     assert_string_equal(octavo_weight_info_of(OCTAVO_WEIGHT_Q4_K)->name, "q4_k");
     for (int t = 0; t < OCTAVO_WEIGHT_TYPES; t++) {
         const octavo_weight_info *info = octavo_weight_info_of((octavo_weight_type)t);
-        if (info->is_quantised) assert_int_equal(info->record_inputs, info->source_inputs);
+        const octavo_weight_layout *layout = &octavo_weight_layouts[t];
+        if (!info->is_quantised) continue;
+        assert_int_equal(info->record_inputs, info->source_inputs);
+        assert_int_equal(info->record_inputs, layout->blocks * OCTAVO_BLOCK);
+        assert_int_equal(info->record_bytes,
+                         layout->head_bytes + layout->blocks * layout->block_bytes);
+    }
+}
+
+/* No type is served by expanding it: 1.1 of the file's bytes, 1.3 for those of 1 to 3 bits. */
+static void test_packed_bytes(void **state) {
+    (void)state;
+    for (int t = 0; t < OCTAVO_WEIGHT_TYPES; t++) {
+        const octavo_weight_info *info = octavo_weight_info_of((octavo_weight_type)t);
+        const double bytes = 32.0 * info->source_bytes / info->source_inputs;
+        const double ratio = (double)info->record_bytes / info->record_inputs / bytes;
+        const bool is_small = bytes < 4.0 * 32.0 / 8.0 * 32.0 && info->is_quantised;
+        if (ratio > (is_small ? 1.3 : 1.1)) fail_msg("%s: %.3f", info->name, ratio);
     }
 }
 
@@ -218,6 +169,7 @@ int main(void) {
         cmocka_unit_test(test_golden_values),
         cmocka_unit_test(test_random_blocks),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_packed_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

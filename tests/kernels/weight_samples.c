@@ -10,13 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Byte offsets of the f16 fields of a block; -1: none. */
+/* Byte offsets of the f16 fields of a block, plus 1; 0: none. */
 static const int half_fields[OCTAVO_WEIGHT_TYPES][2] = {
-    [OCTAVO_WEIGHT_F32] = {-1, -1},   [OCTAVO_WEIGHT_F16] = {-1, -1},
-    [OCTAVO_WEIGHT_BF16] = {-1, -1},  [OCTAVO_WEIGHT_Q8_0] = {0, -1},
-    [OCTAVO_WEIGHT_Q4_0] = {0, -1},   [OCTAVO_WEIGHT_Q4_1] = {0, 2},
-    [OCTAVO_WEIGHT_Q5_0] = {0, -1},   [OCTAVO_WEIGHT_Q4_K] = {0, 2},
-    [OCTAVO_WEIGHT_Q6_K] = {208, -1},
+    [OCTAVO_WEIGHT_Q8_0] = {1},    [OCTAVO_WEIGHT_Q4_0] = {1},      [OCTAVO_WEIGHT_Q4_1] = {1, 3},
+    [OCTAVO_WEIGHT_Q5_0] = {1},    [OCTAVO_WEIGHT_Q5_1] = {1, 3},   [OCTAVO_WEIGHT_Q1_0] = {1},
+    [OCTAVO_WEIGHT_IQ4_NL] = {1},  [OCTAVO_WEIGHT_Q2_K] = {81, 83}, [OCTAVO_WEIGHT_Q3_K] = {109},
+    [OCTAVO_WEIGHT_Q4_K] = {1, 3}, [OCTAVO_WEIGHT_Q5_K] = {1, 3},   [OCTAVO_WEIGHT_Q6_K] = {209},
+    [OCTAVO_WEIGHT_IQ4_XS] = {1},  [OCTAVO_WEIGHT_TQ1_0] = {53},    [OCTAVO_WEIGHT_TQ2_0] = {65},
+    [OCTAVO_WEIGHT_IQ2_XXS] = {1}, [OCTAVO_WEIGHT_IQ2_XS] = {1},    [OCTAVO_WEIGHT_IQ2_S] = {1},
+    [OCTAVO_WEIGHT_IQ3_XXS] = {1}, [OCTAVO_WEIGHT_IQ3_S] = {1},     [OCTAVO_WEIGHT_IQ1_S] = {1},
 };
 
 const char *weight_sample_name(weight_sample sample) {
@@ -62,6 +64,22 @@ static void fill_floats(octavo_weight_type type, uint8_t *rows, int64_t n, uint6
     }
 }
 
+/* Scales that are no f16 fields. */
+static void fill_odd_scales(octavo_weight_type type, weight_sample sample, uint8_t *block,
+                            int64_t row, uint64_t *state) {
+    if (type == OCTAVO_WEIGHT_MXFP4) {
+        const bool is_small = sample == WEIGHT_SAMPLE_FLAT || sample == WEIGHT_SAMPLE_TINY;
+        block[0] = (uint8_t)((is_small ? 0 : 116) + sample_random(state) % 8);
+    } else if (type == OCTAVO_WEIGHT_NVFP4) {
+        for (int i = 0; i < 4; i++)
+            block[i] = sample == WEIGHT_SAMPLE_FLAT ? 0 : (uint8_t)(sample_random(state) % 128);
+    } else if (type == OCTAVO_WEIGHT_IQ1_M) {
+        const uint16_t scale = sample_scale(sample, row, state);
+        for (int i = 0; i < 4; i++)
+            block[49 + 2 * i] = (uint8_t)((block[49 + 2 * i] & 15) | (scale >> (4 * i) & 15) << 4);
+    }
+}
+
 void weight_sample_fill(octavo_weight_type type, weight_sample sample, uint8_t *rows,
                         int64_t n_rows, int64_t k, uint64_t *state) {
     const octavo_weight_info *info = octavo_weight_info_of(type);
@@ -77,10 +95,11 @@ void weight_sample_fill(octavo_weight_type type, weight_sample sample, uint8_t *
                        : sample == WEIGHT_SAMPLE_ALL_ZEROS ? 0
                                                            : (uint8_t)sample_random(state);
         for (int j = 0; j < 2; j++) {
-            if (half_fields[type][j] < 0) continue;
+            if (half_fields[type][j] == 0) continue;
             uint16_t scale = sample_scale(sample, i / row_blocks, state);
-            memcpy(block + half_fields[type][j], &scale, sizeof scale);
+            memcpy(block + half_fields[type][j] - 1, &scale, sizeof scale);
         }
+        fill_odd_scales(type, sample, block, i / row_blocks, state);
     }
 }
 

@@ -3,12 +3,14 @@
  * The reference for matmul: plain C, one formula for all quantised types.
  *
  *   f32 activations   acc[r][o] = sum over k of w[o][k] * x[r][k]
- *   q8 activations    with w = d scale[h] (code - offset) + m and x = d_x q, a block of 32 gives
- *                     acc[r][o] += T (d d_x) + m (d_x sum of q),
- *                     T = sum over both halves h of scale[h] * (sum of (code - offset) q)
+ *   q8 activations    with w = d scale[h] value + m[h] and x = d_x q, a block of 32 gives
+ *                     acc[r][o] += T (d d_x), then acc[r][o] += m[h] (d_x sum of q) of both halves
+ * h, T = sum over h of scale[h] * (sum of value q)
  *
- * T is an integer below 2^24, so its conversion to f32 is exact. Every product and sum of floats is
- * rounded once, blocks ascend.
+ * Sums of value q times scale are integers below 2^24, so that T is exact in f32; but for NVFP4,
+ * whose scales are floats and the sum of both halves is rounded once. Every product and sum of
+ * floats is rounded once, blocks ascend. Where m is the same for both halves the sum of q is of the
+ * block.
  */
 #include "kernels/scalar/matmul_scalar.h"
 
@@ -33,19 +35,23 @@ static void dot_f32(octavo_weight_type type, float *acc, const uint8_t *panel, c
     }
 }
 
-static int half_dot(const uint8_t *code, int offset, const int8_t *q) {
+static float half_dot(const int8_t *value, const int8_t *q) {
     int sum = 0;
     for (int i = 0; i < OCTAVO_BLOCK / 2; i++)
-        sum += (code[i] - offset) * q[i];
-    return sum;
+        sum += value[i] * q[i];
+    return (float)sum;
 }
 
-static float add_block(float acc, const octavo_weight_run *w, const octavo_q8_block *x) {
-    int sum = w->scale[0] * half_dot(w->code, w->offset, x->q) +
-              w->scale[1] * half_dot(w->code + 16, w->offset, x->q + 16);
-    acc += (float)sum * (w->d * x->d);
-    if (w->has_m) acc += w->m * (x->d * (float)(x->sum[0] + x->sum[1]));
-    return acc;
+static float add_block(octavo_weight_type type, float acc, const octavo_weight_run *w,
+                       const octavo_q8_block *x) {
+    const float sum =
+        w->scale[0] * half_dot(w->value, x->q) + w->scale[1] * half_dot(w->value + 16, x->q + 16);
+    acc += sum * (w->d * x->d);
+    if (!w->has_m) return acc;
+    if (octavo_weight_layouts[type].min != OCTAVO_MIN_NIBBLE_2)
+        return acc + w->m[0] * (x->d * (float)(x->sum[0] + x->sum[1]));
+    acc += w->m[0] * (x->d * (float)x->sum[0]);
+    return acc + w->m[1] * (x->d * (float)x->sum[1]);
 }
 
 static void dot_q8(octavo_weight_type type, float *acc, const uint8_t *panel, const void *x,
@@ -59,7 +65,7 @@ static void dot_q8(octavo_weight_type type, float *acc, const uint8_t *panel, co
                 const octavo_q8_block *row =
                     (const octavo_q8_block *)((const uint8_t *)x + (size_t)r * x_stride);
                 float *to = acc + r * OCTAVO_PANEL + o;
-                *to = add_block(*to, &run, row + k / OCTAVO_BLOCK);
+                *to = add_block(type, *to, &run, row + k / OCTAVO_BLOCK);
             }
         }
     }
@@ -82,4 +88,5 @@ void octavo_matmul_kernels_scalar(octavo_matmul_kernels *kernels) {
     }
     kernels->tile_rows_f32 = OCTAVO_TILE_ROWS;
     kernels->tile_rows_q8 = OCTAVO_TILE_ROWS;
+    kernels->tile_rows_grid = OCTAVO_TILE_ROWS;
 }

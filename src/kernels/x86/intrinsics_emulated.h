@@ -8,6 +8,7 @@
 #include "base/number.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
@@ -63,6 +64,16 @@ static inline __m512i octavo_emulated_cvtepi8_epi32(__m128i x) {
 }
 #undef _mm512_cvtepi8_epi32
 #define _mm512_cvtepi8_epi32 octavo_emulated_cvtepi8_epi32
+
+static inline __m512i octavo_emulated_i32gather_epi32(__m512i index, const void *base, int scale) {
+    int32_t at[16], to[16];
+    _mm512_storeu_si512(at, index);
+    for (int i = 0; i < 16; i++)
+        memcpy(&to[i], (const uint8_t *)base + (size_t)at[i] * (size_t)scale, sizeof to[i]);
+    return _mm512_loadu_si512(to);
+}
+#undef _mm512_i32gather_epi32
+#define _mm512_i32gather_epi32 octavo_emulated_i32gather_epi32
 
 static inline __m512 octavo_emulated_mask_loadu_ps(__m512 rest, uint16_t mask, const float *x) {
     float to[16];

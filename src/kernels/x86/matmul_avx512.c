@@ -9,17 +9,21 @@
 
 enum { F32_ROWS = 8, Q8_ROWS = 6 };
 
-/* Up to 12 accumulators; Q5_0 and Q6_K need two for a row and vector. */
+/* Up to 12 accumulators; codes of 5 and 6 bits and halves need two for a row and vector. */
 static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
-    const bool is_double = type == OCTAVO_WEIGHT_Q5_0 || type == OCTAVO_WEIGHT_Q6_K;
+    const int bits = code_bits(type);
+    const bool is_double = bits == 5 || bits == 6 || has_halves(type);
     return is_double && rows > 3 ? 1 : 2;
 }
 
+#include "kernels/x86/matmul_stage.h"
+/* used by the dots */
 #include "kernels/x86/matmul_f32_tmpl.h"
 #include "kernels/x86/matmul_q8_tmpl.h"
 
-#define DOT_F32 dot_f32
-#define DOT_Q8  dot_q8
+#define DOT_F32     dot_f32
+#define DOT_Q8      dot_q8
+#define DOT_Q8_GRID dot_q8_grid
 #include "kernels/matmul_entries_tmpl.h"
 
 void octavo_matmul_kernels_avx512(octavo_matmul_kernels *kernels) {
@@ -28,5 +32,6 @@ void octavo_matmul_kernels_avx512(octavo_matmul_kernels *kernels) {
         if (entries_q8[type]) kernels->dot_q8[type] = entries_q8[type];
     }
     kernels->tile_rows_f32 = F32_ROWS;
+    kernels->tile_rows_grid = OCTAVO_GRID_ROWS;
     kernels->tile_rows_q8 = Q8_ROWS;
 }

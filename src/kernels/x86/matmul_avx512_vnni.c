@@ -10,9 +10,9 @@
 
 enum { Q8_ROWS = 6 };
 
-/* Up to 12 accumulators; Q6_K needs two for a row and vector, and registers for its high bits. */
+/* Up to 12 accumulators; halves need two for a row and vector. */
 static OCTAVO_ALWAYS_INLINE int q8_vectors(octavo_weight_type type, int rows) {
-    return type == OCTAVO_WEIGHT_Q6_K && rows > 3 ? 1 : 2;
+    return has_halves(type) && rows > 3 ? 1 : 2;
 }
 
 /* Group g and group g + 4, the two nibbles of a byte. */
@@ -36,12 +36,12 @@ static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, i
                                             vi *sums, const uint8_t *codes, int o,
                                             const octavo_q8_block *const *x, int64_t b) {
     const int n = rows * vectors;
-    vi *upper = type == OCTAVO_WEIGHT_Q6_K ? sums + n : sums;
+    vi *upper = has_halves(type) ? sums + n : sums;
     for (int i = 0; i < n; i++)
         sums[i] = code_offset(type) ? offset_sum(type, x[i / vectors] + b, 0) : vi_zero();
-    if (type == OCTAVO_WEIGHT_Q6_K)
+    if (has_halves(type))
         for (int i = 0; i < n; i++)
-            upper[i] = offset_sum(type, x[i / vectors] + b, 1);
+            upper[i] = code_offset(type) ? offset_sum(type, x[i / vectors] + b, 1) : vi_zero();
     /* spelled out: shifts need literals, and a loop may stay one */
     add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 0);
     add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 1);
@@ -49,9 +49,12 @@ static OCTAVO_ALWAYS_INLINE void block_sums(octavo_weight_type type, int rows, i
     add_groups(type, rows, vectors, sums, upper, codes, o, x, b, 3);
 }
 
+#include "kernels/x86/matmul_stage.h"
+/* used by the dots */
 #include "kernels/x86/matmul_q8_tmpl.h"
 
-#define DOT_Q8 dot_q8
+#define DOT_Q8      dot_q8
+#define DOT_Q8_GRID dot_q8_grid
 #include "kernels/matmul_entries_tmpl.h"
 
 void octavo_matmul_kernels_avx512_vnni(octavo_matmul_kernels *kernels) {

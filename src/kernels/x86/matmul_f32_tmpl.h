@@ -102,10 +102,13 @@ static OCTAVO_ALWAYS_INLINE void unpack_block(octavo_weight_type type, float *ti
     const vf offset = vf_set1((float)code_offset(type));
     for (int o = 0; o < OCTAVO_PANEL; o += LANES) {
         const vf d = load_d(type, at.head, o);
-        const vf m = has_m(type) ? load_m(type, at, o) : vf_zero();
         for (int g = 0; g < 8; g++) {
+            const vf m =
+                has_m(type) ? load_m(type, at, o, has_m_halves(type) ? g / 4 : 0) : vf_zero();
             const vi codes = load_codes(type, at.codes, o, g);
-            const vf scaled = has_scale(type) ? vf_mul(d, load_scale(type, at, o, g / 4)) : d;
+            const vf scaled = has_scale(type)
+                                  ? vf_mul(d, load_scale(type, at, o, has_halves(type) ? g / 4 : 0))
+                                  : d;
             for (int j = 0; j < 4; j++) {
                 vf w = vf_mul(scaled, vf_sub(vf_from_s32(byte_of(codes, j)), offset));
                 if (has_m(type)) w = vf_add(w, m);
@@ -115,10 +118,16 @@ static OCTAVO_ALWAYS_INLINE void unpack_block(octavo_weight_type type, float *ti
     }
 }
 
+/* An unpacked block, whatever it was. */
+static void add_tile(float *acc, const float *tile, const float *const *x, int n_rows) {
+    add_all_rows(OCTAVO_WEIGHT_F32, acc, (const uint8_t *)tile, x, n_rows, 0, OCTAVO_BLOCK);
+}
+
 static OCTAVO_ALWAYS_INLINE void dot_f32(octavo_weight_type type, float *acc, const uint8_t *panel,
                                          const void *x, size_t x_stride, int n_rows, int64_t k0,
                                          int64_t k1) {
-    const float *row[OCTAVO_TILE_ROWS];
+    const bool is_grid = type >= OCTAVO_WEIGHT_IQ2_XXS;
+    const float *row[OCTAVO_GRID_ROWS];
     for (int r = 0; r < n_rows; r++)
         row[r] = (const float *)((const uint8_t *)x + (size_t)r * x_stride);
     memset(acc, 0, (size_t)n_rows * OCTAVO_PANEL * sizeof *acc);
@@ -127,11 +136,17 @@ static OCTAVO_ALWAYS_INLINE void dot_f32(octavo_weight_type type, float *acc, co
         return;
     }
     _Alignas(64) float tile[OCTAVO_BLOCK * OCTAVO_PANEL];
+    _Alignas(64) staged_block staged;
     for (int r = 0; r < n_rows; r++)
         row[r] += k0;
     for (int64_t k = k0; k < k1; k += OCTAVO_BLOCK) {
-        unpack_block(type, tile, panel, k);
-        add_all_rows(OCTAVO_WEIGHT_F32, acc, (const uint8_t *)tile, row, n_rows, 0, OCTAVO_BLOCK);
+        if (is_grid) {
+            stage_block(type, &staged, panel, k);
+            unpack_block(staged_type(type), tile, (const uint8_t *)&staged, 0);
+        } else {
+            unpack_block(type, tile, panel, k);
+        }
+        add_tile(acc, tile, row, n_rows);
         for (int r = 0; r < n_rows; r++)
             row[r] += OCTAVO_BLOCK;
     }

@@ -82,11 +82,20 @@ static inline vi vi_load(const uint8_t *p) {
     return _mm512_loadu_si512(p);
 }
 
+static inline void vi_store(uint8_t *p, vi x) {
+    _mm512_storeu_si512(p, x);
+}
+
 /* 4 bytes in every lane */
 static inline vi vi_set_word(const void *p) {
     int32_t word;
     memcpy(&word, p, sizeof word);
     return _mm512_set1_epi32(word);
+}
+
+/* bytes to 32 bits */
+static inline vi vi_from_u8(const uint8_t *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
 
 static inline vi vi_set8(int x) {
@@ -137,6 +146,25 @@ static inline vi vi_add32(vi a, vi b) {
 
 static inline vi vi_sub32(vi a, vi b) {
     return _mm512_sub_epi32(a, b);
+}
+
+static inline vi vi_min32(vi a, vi b) {
+    return _mm512_min_epi32(a, b);
+}
+
+static inline vi vi_max32(vi a, vi b) {
+    return _mm512_max_epi32(a, b);
+}
+
+/* of every byte, which is below 16, the table's byte */
+static inline vi vi_lookup16(const uint8_t table[16], vi index) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)table);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), index);
+}
+
+/* 32 bits at each lane's entry: the entry and the next one */
+static inline vi vi_gather16(const uint16_t *table, vi index) {
+    return _mm512_i32gather_epi32(index, table, 2);
 }
 
 /* 16-bit sums of two products each: unsigned bytes of a, signed bytes of b */
