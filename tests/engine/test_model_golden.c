@@ -135,11 +135,24 @@ static void test_llama4(void **state) {
     check_oracle("llama4-f32");
 }
 
+/* Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL MXFP4 */
+static void test_llama_q32mix(void **state) {
+    (void)state;
+    check_levels(TEST_DATA "/models", "llama-q32mix");
+}
+
+/* Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS; outside of the repository, see docs/testing.md */
+static void test_llama_kmix(void **state) {
+    (void)state;
+    check_oracle("llama-kmix");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),    cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_qwen2),    cmocka_unit_test(test_gemma3),
-        cmocka_unit_test(test_qwen3moe), cmocka_unit_test(test_llama4),
+        cmocka_unit_test(test_llama),        cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_qwen2),        cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(test_qwen3moe),     cmocka_unit_test(test_llama4),
+        cmocka_unit_test(test_llama_q32mix), cmocka_unit_test(test_llama_kmix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

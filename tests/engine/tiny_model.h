@@ -32,8 +32,13 @@ typedef struct tiny_options {
 } tiny_options;
 
 static const octavo_ggml_type tiny_all_types[] = {
-    OCTAVO_GGML_Q4_K, OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q6_K, OCTAVO_GGML_Q4_0, OCTAVO_GGML_F32,
-    OCTAVO_GGML_Q5_0, OCTAVO_GGML_Q4_1, OCTAVO_GGML_F16,  OCTAVO_GGML_BF16,
+    OCTAVO_GGML_Q4_K,  OCTAVO_GGML_Q8_0,    OCTAVO_GGML_Q6_K,   OCTAVO_GGML_Q4_0,
+    OCTAVO_GGML_F32,   OCTAVO_GGML_Q5_0,    OCTAVO_GGML_Q4_1,   OCTAVO_GGML_F16,
+    OCTAVO_GGML_BF16,  OCTAVO_GGML_Q5_1,    OCTAVO_GGML_Q2_K,   OCTAVO_GGML_IQ2_XXS,
+    OCTAVO_GGML_Q3_K,  OCTAVO_GGML_IQ4_NL,  OCTAVO_GGML_Q5_K,   OCTAVO_GGML_IQ1_S,
+    OCTAVO_GGML_MXFP4, OCTAVO_GGML_IQ4_XS,  OCTAVO_GGML_IQ3_S,  OCTAVO_GGML_TQ2_0,
+    OCTAVO_GGML_IQ2_S, OCTAVO_GGML_IQ3_XXS, OCTAVO_GGML_NVFP4,  OCTAVO_GGML_IQ1_M,
+    OCTAVO_GGML_Q1_0,  OCTAVO_GGML_TQ1_0,   OCTAVO_GGML_IQ2_XS,
 };
 
 typedef struct tiny_writer {
@@ -61,6 +66,7 @@ static inline void tiny_half(uint8_t *to, float value) {
 static inline void tiny_block(tiny_writer *w, octavo_ggml_type type, uint8_t *block, size_t bytes) {
     float value = 0.05f * tiny_uniform(w);
     uint32_t bits = octavo_f32_bits(value);
+    uint8_t split[2];
     for (size_t i = 0; i < bytes; i++)
         block[i] = (uint8_t)tiny_random(w);
     switch (type) {
@@ -84,16 +90,67 @@ static inline void tiny_block(tiny_writer *w, octavo_ggml_type type, uint8_t *bl
     case OCTAVO_GGML_Q5_0:
         tiny_half(block, value / 8.0f);
         break;
-    case OCTAVO_GGML_Q4_1:
-        tiny_half(block, value / 4.0f);
-        tiny_half(block + 2, -value * 2.0f);
+    case OCTAVO_GGML_Q1_0:
+        tiny_half(block, value);
         break;
-    case OCTAVO_GGML_Q4_K:
-        tiny_half(block, fabsf(value) / 128.0f);
-        tiny_half(block + 2, fabsf(value) / 17.0f);
+    case OCTAVO_GGML_IQ4_NL:
+        tiny_half(block, value / 64.0f);
+        break;
+    case OCTAVO_GGML_Q3_K:
+        tiny_half(block + 108, value / 64.0f);
         break;
     case OCTAVO_GGML_Q6_K:
         tiny_half(block + 208, value / 1024.0f);
+        break;
+    case OCTAVO_GGML_IQ4_XS:
+        tiny_half(block, value / 1024.0f);
+        break;
+    case OCTAVO_GGML_TQ1_0:
+        tiny_half(block + 52, value);
+        break;
+    case OCTAVO_GGML_TQ2_0:
+        tiny_half(block + 64, value);
+        break;
+    case OCTAVO_GGML_IQ2_XXS:
+    case OCTAVO_GGML_IQ2_XS:
+    case OCTAVO_GGML_IQ2_S:
+        tiny_half(block, value / 64.0f);
+        break;
+    case OCTAVO_GGML_IQ3_XXS:
+        tiny_half(block, value / 128.0f);
+        break;
+    case OCTAVO_GGML_IQ3_S:
+        tiny_half(block, value / 128.0f);
+        break;
+    case OCTAVO_GGML_IQ1_S:
+        tiny_half(block, value / 8.0f);
+        break;
+    case OCTAVO_GGML_Q4_1:
+    case OCTAVO_GGML_Q5_1:
+        tiny_half(block, value / 8.0f);
+        tiny_half(block + 2, -value * 2.0f);
+        break;
+    case OCTAVO_GGML_Q4_K:
+    case OCTAVO_GGML_Q5_K:
+        tiny_half(block, fabsf(value) / 256.0f);
+        tiny_half(block + 2, fabsf(value) / 32.0f);
+        break;
+    case OCTAVO_GGML_Q2_K:
+        tiny_half(block + 80, fabsf(value) / 16.0f);
+        tiny_half(block + 82, fabsf(value) / 10.0f);
+        break;
+    case OCTAVO_GGML_MXFP4:
+        block[0] = (uint8_t)(120 + block[0] % 3);
+        break;
+    case OCTAVO_GGML_NVFP4:
+        for (int i = 0; i < 4; i++)
+            block[i] = (uint8_t)(8 + block[i] % 16);
+        break;
+    case OCTAVO_GGML_IQ1_M:
+        tiny_half(split, value / 8.0f);
+        for (int i = 0; i < 4; i++)
+            block[49 + 2 * i] =
+                (uint8_t)((block[49 + 2 * i] & 15) | (split[i / 2] >> (i % 2 * 4) & 15) << 4);
         break;
     default:
         abort();
