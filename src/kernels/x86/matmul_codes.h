@@ -139,6 +139,14 @@ static OCTAVO_ALWAYS_INLINE vi nibble_of(vi bytes, int half) {
     return half ? vi_shr32(bytes, 4) : vi_and(bytes, vi_set32(15));
 }
 
+/* Half of unsigned e4m3s, as whole multiples of 2^-10: subnormal f32 would be slow. */
+static OCTAVO_ALWAYS_INLINE vf vf_from_ue4m3(vi x) {
+    const vi e = vi_shr32(x, 3), hidden = vi_shl32(vi_min32(e, vi_set32(1)), 3);
+    const vi m = vi_or(vi_and(x, vi_set32(7)), hidden);
+    const vi count = vi_max32(vi_sub32(e, vi_set32(1)), vi_zero());
+    return vf_mul(vf_from_s32(vi_shlv32(m, count)), vf_set1(0x1p-10f));
+}
+
 static OCTAVO_ALWAYS_INLINE bool has_scale(octavo_weight_type type) {
     return layout_of(type)->scale != OCTAVO_SCALE_NONE;
 }
@@ -162,9 +170,8 @@ static OCTAVO_ALWAYS_INLINE vf load_scale(octavo_weight_type type, block_place a
     case OCTAVO_SCALE_ODD_2:
         odd = nibble_of(vi_from_u8(bytes), half);
         return vf_from_s32(vi_add32(vi_add32(odd, odd), vi_set32(1)));
-    case OCTAVO_SCALE_UE4M3_2: /* see load_scale of weight_unpack.c */
-        return vf_mul(vf_from_bits(vi_shl32(vi_from_u8(bytes + half * OCTAVO_BYTES_BYTES), 20)),
-                      vf_set1(0x1p119f));
+    case OCTAVO_SCALE_UE4M3_2:
+        return vf_from_ue4m3(vi_from_u8(bytes + half * OCTAVO_BYTES_BYTES));
     case OCTAVO_SCALE_F32:
     case OCTAVO_SCALE_F32_2:
         return vf_from_bits(vi_load(at.codes + layout->scale_at + (half * OCTAVO_PANEL + o) * 4));

@@ -128,6 +128,11 @@ static inline vi vi_xor(vi a, vi b) {
 #define vi_shl32(x, n) _mm512_slli_epi32(x, n)
 #define vi_shr32(x, n) _mm512_srli_epi32(x, n)
 
+/* each lane by its own count, below 32 */
+static inline vi vi_shlv32(vi x, vi n) {
+    return _mm512_sllv_epi32(x, n);
+}
+
 static inline vi vi_add16(vi a, vi b) {
     vi sum = _mm512_add_epi16(a, b);
 #ifndef OCTAVO_EMULATE_AVX512 /* where it may be no register */
