@@ -79,7 +79,8 @@
  *                                        32 / n * i on
  *   n bits    32   (i * n / 8) * 32 + o  bits i * n % 8 on: the upper bits of index i; of the 4 of
  *                                        IQ1 the highest is the sign of the 1
- *   signs     128  o * 4 + j             bit i of the word: 1 where input i is negative
+ *   signs     128  g * 16 + o / 2        g = 0..7: bits 4 (o % 2) + j: 1 where input 4g + j is
+ *                                        negative
  */
 /* clang-format on */
 

@@ -15,7 +15,7 @@ enum {
     OCTAVO_CODES4_BYTES = 512,
     OCTAVO_CODES2_BYTES = 256,
     OCTAVO_CODES1_BYTES = 128,
-    OCTAVO_SIGNS_BYTES = 128, /* 32 words */
+    OCTAVO_SIGNS_BYTES = 128, /* a bit an input */
     OCTAVO_HALVES_BYTES = 64, /* 32 f16: d, m or dmin */
     OCTAVO_BYTES_BYTES = 32,  /* 32 bytes: scales, mins, indices */
 };

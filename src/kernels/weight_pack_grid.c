@@ -12,7 +12,8 @@ typedef struct grid_block {
     uint8_t *indices; /* 32 bytes apart, as the next two */
     uint8_t *high;
     uint8_t *scale;
-    uint8_t *signs;
+    uint8_t *signs; /* 16 bytes apart; a nibble of the byte */
+    int sign_shift; /* 0 or 4 */
 } grid_block;
 
 static OCTAVO_ALWAYS_INLINE grid_block block_of(octavo_weight_type type, uint8_t *record, int b,
@@ -21,12 +22,22 @@ static OCTAVO_ALWAYS_INLINE grid_block block_of(octavo_weight_type type, uint8_t
     uint8_t *block = record + layout->head_bytes + b * layout->block_bytes;
     return (grid_block){block + o, block + octavo_layout_high_at(layout) + o,
                         block + layout->scale_at + o,
-                        block + octavo_layout_codes_bytes(layout) + o * 4};
+                        block + octavo_layout_codes_bytes(layout) + o / 2, o % 2 * 4};
 }
 
 static inline void put_indices(const grid_block *to, const uint8_t *indices, int n) {
     for (int i = 0; i < n; i++)
         to->indices[i * OCTAVO_BYTES_BYTES] = indices[i];
+}
+
+/* Bit i: input i is negative. Outputs come in ascending order, so an odd one finds the even one's.
+ */
+static inline void put_signs(const grid_block *to, uint32_t signs) {
+    for (int g = 0; g < 8; g++) {
+        const uint32_t four = signs >> (4 * g) & 15;
+        uint8_t *at = to->signs + g * 16;
+        *at = (uint8_t)(to->sign_shift ? *at | four << 4 : four);
+    }
 }
 
 /* 7 signs; an eighth makes their number even */
@@ -42,7 +53,7 @@ static inline void put_signs_scale(const grid_block *to, const uint8_t *from) {
     uint32_t signs = 0;
     for (int i = 0; i < 4; i++)
         signs |= eight_signs(packed >> (7 * i) & 127) << (8 * i);
-    memcpy(to->signs, &signs, sizeof signs);
+    put_signs(to, signs);
     *to->scale = (uint8_t)(packed >> 28);
 }
 
@@ -69,7 +80,7 @@ static inline void put_iq2_xs(uint8_t *record, int o, const uint8_t *block) {
             signs |= eight_signs(both >> 9) << (8 * i);
         }
         *to.high = (uint8_t)high;
-        memcpy(to.signs, &signs, sizeof signs);
+        put_signs(&to, signs);
         *to.scale = block[66 + b];
     }
 }
@@ -80,7 +91,7 @@ static inline void put_iq2_s(uint8_t *record, int o, const uint8_t *block) {
     for (int b = 0; b < BLOCKS; b++) {
         const grid_block to = block_of(OCTAVO_WEIGHT_IQ2_S, record, b, o);
         put_indices(&to, block + 2 + 4 * b, 4);
-        memcpy(to.signs, block + 34 + 4 * b, 4);
+        put_signs(&to, load_word(block + 34 + 4 * b));
         *to.high = block[66 + b];
         *to.scale = block[74 + b];
     }
@@ -103,7 +114,7 @@ static inline void put_iq3_s(uint8_t *record, int o, const uint8_t *block) {
         const grid_block to = block_of(OCTAVO_WEIGHT_IQ3_S, record, b, o);
         put_indices(&to, block + 2 + 8 * b, 8);
         *to.high = block[66 + b];
-        memcpy(to.signs, block + 74 + 4 * b, 4);
+        put_signs(&to, load_word(block + 74 + 4 * b));
         *to.scale = block[106 + b / 2] >> (b % 2 * 4) & 15;
     }
 }

@@ -10,6 +10,15 @@ const uint8_t octavo_table_iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
 
 const uint8_t octavo_table_fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
+const uint8_t octavo_places_iq2[16] = {72, 89, 107, 64, 89, 0, 0, 0, 107, 0, 0, 0, 64, 0, 0, 0};
+
+const uint8_t octavo_places_iq3_xxs[16] = {68, 76, 84, 92, 100, 108, 116, 126,
+                                           0,  0,  0,  0,  0,   0,   0,   0};
+
+const uint8_t octavo_places_iq3_s[16] = {65, 67, 69, 71, 73, 75, 77, 79, 0, 0, 0, 0, 0, 0, 0, 0};
+
+const uint8_t octavo_places_iq1[16] = {57, 65, 73, 81, 65, 0, 0, 0, 73, 0, 0, 0, 81, 0, 0, 0};
+
 /* clang-format off */
 const uint16_t octavo_grid_iq2_xxs[256 + 1] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0020, 0x0022, 0x0028, 0x002a, 0x0041,

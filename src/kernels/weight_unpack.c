@@ -65,9 +65,7 @@ static void load_grid(octavo_weight_type type, int8_t value[OCTAVO_BLOCK], const
     const octavo_weight_layout *layout = &octavo_weight_layouts[type];
     const uint8_t *high = block + octavo_layout_high_at(layout) + o;
     const int n = OCTAVO_BLOCK / layout->indices; /* values of an index */
-    uint32_t signs = 0;
-    if (layout->is_signed)
-        memcpy(&signs, block + octavo_layout_codes_bytes(layout) + o * 4, sizeof signs);
+    const uint8_t *signs = block + octavo_layout_codes_bytes(layout) + o / 2;
     for (int i = 0; i < OCTAVO_BLOCK; i++) {
         const int at = i / n * layout->high_bits;
         int index = block[i / n * OCTAVO_BYTES_BYTES + o], rest = 0;
@@ -78,7 +76,8 @@ static void load_grid(octavo_weight_type type, int8_t value[OCTAVO_BLOCK], const
         index |= rest << 8;
         const int c = octavo_grid_of(type)[index] >> (i % n * (16 / n)) & (n == 8 ? 3 : 7);
         const int size = grid_value(layout->table, c) + lean;
-        value[i] = (int8_t)(signs >> i & 1 ? -size : size);
+        const bool is_negative = layout->is_signed && signs[i / 4 * 16] >> (o % 2 * 4 + i % 4) & 1;
+        value[i] = (int8_t)(is_negative ? -size : size);
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * Blocks of grid types as bytes: indices are looked up and signs applied once for all rows of a
  * tile, and what is then multiplied is a block of codes of 8 bits with d and scales in f32.
- * Included after matmul_codes.h. weight_tables.h has the formulas.
+ * Included after matmul_codes.h.
  */
 
 enum { STAGED_BLOCKS = 8 }; /* at a time: they stay in the first cache */
@@ -17,45 +17,32 @@ static OCTAVO_ALWAYS_INLINE octavo_weight_type staged_type(octavo_weight_type ty
     return has_halves(type) ? OCTAVO_WEIGHT_STAGED_2 : OCTAVO_WEIGHT_STAGED;
 }
 
-/* The lower 4 places of an entry as bytes: of 2 bits, and of 4. */
+/* The lower 4 places of an entry as bytes: of 2 bits (every second one shifted by as many), and of
+ * 4. */
 static OCTAVO_ALWAYS_INLINE vi spread_pairs(vi entry) {
     vi x = vi_and(entry, vi_set32(0xff));
     x = vi_and(vi_or(x, vi_shl32(x, 12)), vi_set32(0x000f000f));
-    return vi_and(vi_or(x, vi_shl32(x, 6)), vi_set8(3));
+    return vi_and(vi_or(x, vi_shl32(x, 8)), vi_set32(0x0c030c03));
 }
 
 static OCTAVO_ALWAYS_INLINE vi spread_nibbles(vi entry) {
     vi x = vi_and(entry, vi_set32(0xffff));
     x = vi_and(vi_or(x, vi_shl32(x, 8)), vi_set32(0x00ff00ff));
-    return vi_and(vi_or(x, vi_shl32(x, 4)), vi_set8(7));
+    return vi_and(vi_or(x, vi_shl32(x, 4)), vi_set8(15));
 }
 
 /* Four values + 64 of an entry. */
 static OCTAVO_ALWAYS_INLINE vi grid_codes(octavo_code_table table, vi entry) {
-    vi c;
     switch (table) {
     case OCTAVO_TABLE_IQ2:
-        c = spread_pairs(entry);
-        return vi_add32(vi_add32(c, vi_shl32(c, 4)),
-                        vi_add32(vi_and(vi_shr32(c, 1), vi_set8(1)), vi_set8(64 + 8)));
+        return vi_lookup16(octavo_places_iq2, spread_pairs(entry));
     case OCTAVO_TABLE_IQ3_XXS:
-        c = spread_nibbles(entry);
-        const vi is_7 = vi_and(vi_and(c, vi_shr32(c, 1)), vi_and(vi_shr32(c, 2), vi_set8(1)));
-        return vi_add32(vi_add32(vi_shl32(c, 3), vi_add32(is_7, is_7)), vi_set8(64 + 4));
+        return vi_lookup16(octavo_places_iq3_xxs, spread_nibbles(entry));
     case OCTAVO_TABLE_IQ3_S:
-        c = spread_nibbles(entry);
-        return vi_add32(vi_add32(c, c), vi_set8(64 + 1));
-    default: /* IQ1: with its 1 */
-        return vi_add32(vi_shl32(spread_pairs(entry), 3), vi_set8(64 - 8 + 1));
+        return vi_lookup16(octavo_places_iq3_s, spread_nibbles(entry));
+    default: /* with its 1 */
+        return vi_lookup16(octavo_places_iq1, spread_pairs(entry));
     }
-}
-
-/* 4 bits of signs: where one is set, 64 + value becomes 64 - value. */
-static OCTAVO_ALWAYS_INLINE vi with_signs(vi codes, vi signs) {
-    const vi four = vi_and(signs, vi_set32(15));
-    const vi two = vi_or(four, vi_shl32(four, 7));
-    const vi ones = vi_and(vi_or(two, vi_shl32(two, 14)), vi_set8(1));
-    return vi_add32(vi_xor(codes, vi_sub32(vi_shl32(ones, 7), ones)), ones);
 }
 
 /* What follows the lower 8 bits of index i. */
@@ -67,31 +54,32 @@ static OCTAVO_ALWAYS_INLINE vi index_rest(const octavo_weight_layout *layout, co
     return vi_and(shift_bits(row, -(at % 8)), mask);
 }
 
+/* Index i of outputs o..o + LANES - 1; *less: what IQ1 subtracts for its sign. */
+static OCTAVO_ALWAYS_INLINE vi load_index(const octavo_weight_layout *layout, const uint8_t *block,
+                                          int o, int i, vi *less) {
+    const vi index = vi_from_u8(block + i * OCTAVO_BYTES_BYTES + o);
+    if (!layout->high_bits) return index;
+    vi rest = index_rest(layout, block + octavo_layout_high_at(layout) + o, i);
+    if (layout->table == OCTAVO_TABLE_IQ1) {
+        *less = vi_and(vi_sub32(vi_zero(), vi_shr32(rest, 3)), vi_set8(2));
+        rest = vi_and(rest, vi_set32(7));
+    }
+    return vi_or(index, vi_shl32(rest, 8));
+}
+
 /* Outputs o..o + LANES - 1 of the codes. */
 static OCTAVO_ALWAYS_INLINE void stage_codes(octavo_weight_type type, staged_block *to,
                                              const uint8_t *block, int o) {
     const octavo_weight_layout *layout = layout_of(type);
-    const uint8_t *high = block + octavo_layout_high_at(layout) + o;
-    const bool is_iq1 = layout->table == OCTAVO_TABLE_IQ1;
-    vi signs =
-        layout->is_signed ? vi_load(block + octavo_layout_codes_bytes(layout) + o * 4) : vi_zero();
+    const uint8_t *signs = block + octavo_layout_codes_bytes(layout) + o / 2;
+    vi less = vi_zero();
     for (int i = 0; i < layout->indices; i++) {
-        vi index = vi_from_u8(block + i * OCTAVO_BYTES_BYTES + o), less = vi_zero();
-        if (layout->high_bits) {
-            vi rest = index_rest(layout, high, i);
-            if (is_iq1) {
-                less = vi_and(vi_sub32(vi_zero(), vi_shr32(rest, 3)), vi_set8(2));
-                rest = vi_and(rest, vi_set32(7));
-            }
-            index = vi_or(index, vi_shl32(rest, 8));
-        }
-        vi entry = vi_gather16(octavo_grid_of(type), index);
+        vi entry = vi_gather16(octavo_grid_of(type), load_index(layout, block, o, i, &less));
         for (int g = i * 8 / layout->indices; g < (i + 1) * 8 / layout->indices; g++) {
             vi codes = grid_codes(layout->table, entry);
-            if (is_iq1) codes = vi_sub32(codes, less);
-            if (layout->is_signed) codes = with_signs(codes, signs);
+            if (layout->table == OCTAVO_TABLE_IQ1) codes = vi_sub32(codes, less);
+            if (layout->is_signed) codes = vi_mirror8(codes, signs + g * 16);
             vi_store(to->codes + (g * OCTAVO_PANEL + o) * 4, codes);
-            signs = vi_shr32(signs, 4);
             entry = vi_shr32(entry, 8);
         }
     }

@@ -168,6 +168,16 @@ static inline vi vi_gather16(const uint16_t *table, vi index) {
     return _mm256_i32gather_epi32((const int *)(const void *)table, index, 2);
 }
 
+/* x, but 128 - x in the bytes whose bit is set; a bit for each byte at p */
+static inline vi vi_mirror8(vi x, const uint8_t *p) {
+    const vi byte =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const vi bit = _mm256_set1_epi64x((long long)0x8040201008040201u);
+    const vi bits = _mm256_and_si256(_mm256_shuffle_epi8(vi_set_word(p), byte), bit);
+    return _mm256_blendv_epi8(x, _mm256_sub_epi8(_mm256_set1_epi8(-128), x),
+                              _mm256_cmpeq_epi8(bits, bit));
+}
+
 /* 16-bit sums of two products each: unsigned bytes of a, signed bytes of b */
 static inline vi vi_maddubs(vi a, vi b) {
     return _mm256_maddubs_epi16(a, b);

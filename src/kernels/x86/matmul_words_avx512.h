@@ -172,6 +172,13 @@ static inline vi vi_gather16(const uint16_t *table, vi index) {
     return _mm512_i32gather_epi32(index, table, 2);
 }
 
+/* x, but 128 - x in the bytes whose bit is set; a bit for each byte at p */
+static inline vi vi_mirror8(vi x, const uint8_t *p) {
+    uint64_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return _mm512_mask_sub_epi8(x, bits, _mm512_set1_epi8(-128), x);
+}
+
 /* 16-bit sums of two products each: unsigned bytes of a, signed bytes of b */
 static inline vi vi_maddubs(vi a, vi b) {
     return _mm512_maddubs_epi16(a, b);
