@@ -13,22 +13,29 @@ static OCTAVO_ALWAYS_INLINE uint8_t *block_of(octavo_weight_type type, uint8_t *
     return record + layout->head_bytes + b * layout->block_bytes;
 }
 
+static inline uint64_t load_two_words(const uint8_t *p) {
+    uint64_t words;
+    memcpy(&words, p, sizeof words);
+    return words;
+}
+
 /* 32 bytes, code i in bits `shift` on of byte i, as codes2 or high2 */
 static inline void put_codes2(uint8_t *part, int o, const uint8_t *from, int shift) {
+    const uint64_t mask = UINT64_C(0x0303030303030303);
     for (int p = 0; p < 2; p++) {
-        uint32_t word = 0;
-        for (int b = 0; b < 4; b++)
-            word |= (load_word(from + 16 * p + 4 * b) >> shift & 0x03030303u) << (2 * b);
-        put_word(part, p, o, word);
+        uint64_t two = (load_two_words(from + 16 * p) >> shift & mask) |
+                       (load_two_words(from + 16 * p + 8) >> shift & mask) << 4;
+        put_word(part, p, o, (uint32_t)two | (uint32_t)(two >> 32) << 2);
     }
 }
 
 /* 32 bytes, bit `shift` of byte i, as high1 */
 static inline void put_high1(uint8_t *part, int o, const uint8_t *from, int shift) {
-    uint32_t word = 0;
-    for (int g = 0; g < 8; g++)
-        word |= (load_word(from + 4 * g) >> shift & 0x01010101u) << g;
-    put_word(part, 0, o, word);
+    const uint64_t mask = UINT64_C(0x0101010101010101);
+    uint64_t two = 0;
+    for (int i = 0; i < 4; i++)
+        two |= (load_two_words(from + 8 * i) >> shift & mask) << (2 * i);
+    put_word(part, 0, o, (uint32_t)two | (uint32_t)(two >> 32) << 1);
 }
 
 /* 32 bytes, code i in the nibble at bit `shift` of byte i, as codes4 */
