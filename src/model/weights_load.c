@@ -237,9 +237,25 @@ static octavo_status find(octavo_loader *load, octavo_weight_role role, int laye
     return octavo_checkpoint_get(load->checkpoint, name, tensor, load->error);
 }
 
+/* "NAME.scale" beside "NAME.weight": a factor for the whole product, as files of NVFP4 and of
+ * BitNet have it. To ignore it would be to run another model. */
+static octavo_status refuse_scale(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    const char *suffix = strstr(tensor->name, ".weight");
+    if (!suffix || strcmp(suffix, ".weight") != 0) return OCTAVO_OK;
+    snprintf(name, sizeof name, "%.*s.scale", (int)(suffix - tensor->name), tensor->name);
+    if (octavo_checkpoint_find(load->checkpoint, name) < 0) return OCTAVO_OK;
+    return octavo_fail_at(
+        load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+        "tensor \"%s\" (%s): its factor \"%s\" cannot be applied by this version; "
+        "requantise the model to Q8_0, Q4_0, Q4_K or Q6_K",
+        tensor->name, tensor->path, name);
+}
+
 static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                octavo_weight_type *type) {
-    if (tensor->has_type && packed_type_of(tensor->type, type)) return OCTAVO_OK;
+    if (tensor->has_type && packed_type_of(tensor->type, type))
+        return load->checkpoint->gguf ? refuse_scale(load, tensor) : OCTAVO_OK;
     return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
                           "tensor \"%s\" (%s): type %s cannot be run by this version; %s",
                           tensor->name, tensor->path, tensor->type_name,

@@ -79,6 +79,25 @@ static void test_wrong_models(void **state) {
     unlink(other);
 }
 
+static void test_wrong_types(void **state) {
+    static const octavo_ggml_type types[] = {OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q8_K};
+    char other[64];
+    octavo_error error;
+    (void)state;
+    tiny_options options = small_model(NULL);
+    options.types = types;
+    tiny_model_write(&options, other);
+    refused(open_with(other, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error, "type Q8_K");
+    unlink(other);
+    /* a factor for the product is not ignored */
+    options = small_model(NULL);
+    options.add = "blk.0.ffn_up.scale";
+    tiny_model_write(&options, other);
+    refused(open_with(other, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error,
+            "\"blk.0.ffn_up.scale\"");
+    unlink(other);
+}
+
 static void test_wrong_options(void **state) {
     octavo_model_options o[10];
     octavo_error error;
@@ -312,10 +331,10 @@ static int remove_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_paths),   cmocka_unit_test(test_wrong_models),
-        cmocka_unit_test(test_wrong_options), cmocka_unit_test(test_cancelled_load),
-        cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_wrong_steps),
-        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_wrong_paths),    cmocka_unit_test(test_wrong_models),
+        cmocka_unit_test(test_wrong_types),    cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_cancelled_load), cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_wrong_steps),    cmocka_unit_test(test_inspect),
     };
     return cmocka_run_group_tests(tests, write_model, remove_model);
 }

@@ -29,6 +29,7 @@ typedef struct tiny_options {
     const octavo_ggml_type *types; /* [n_types] taken in turn */
     int n_types;
     const char *leave_out; /* a tensor's name, or NULL */
+    const char *add;       /* the name of one more tensor, of one value, or NULL */
 } tiny_options;
 
 static const octavo_ggml_type tiny_all_types[] = {
@@ -151,6 +152,8 @@ static inline void tiny_block(tiny_writer *w, octavo_ggml_type type, uint8_t *bl
         for (int i = 0; i < 4; i++)
             block[49 + 2 * i] =
                 (uint8_t)((block[49 + 2 * i] & 15) | (split[i / 2] >> (i % 2 * 4) & 15) << 4);
+        break;
+    case OCTAVO_GGML_Q8_K: /* no type of weights */
         break;
     default:
         abort();
@@ -277,6 +280,9 @@ static inline void tiny_model_write(const tiny_options *options, char *path) {
     gguf_writer_tensor(&w.file, "output_norm.weight", OCTAVO_GGML_F32, 1, &d, norm, sizeof norm);
     for (int i = 0; i < options->n_layers; i++)
         tiny_layer(&w, i);
+    if (options->add)
+        gguf_writer_tensor(&w.file, options->add, OCTAVO_GGML_F32, 1, (uint64_t[]){1}, norm,
+                           sizeof norm[0]);
     strcpy(path, "/tmp/octavo-tiny-XXXXXX");
     int file = mkstemp(path);
     if (file < 0) abort();
