@@ -20,30 +20,42 @@ static float load_f16(const uint8_t *part, int64_t index) {
     return octavo_f16_to_f32(load_u16(part, index));
 }
 
-/* The codes of output o: of as many bits as the layout has, and those above them. */
+/* Each part's share in the codes of output o, see weight.h. */
+static void load_codes8(uint8_t code[OCTAVO_BLOCK], const uint8_t *part, int o) {
+    for (int g = 0; g < 8; g++)
+        memcpy(code + 4 * g, part + (g * OCTAVO_PANEL + o) * 4, 4);
+}
+
+static void load_codes4(uint8_t code[OCTAVO_BLOCK], const uint8_t *part, int o) {
+    for (int i = 0; i < OCTAVO_BLOCK / 2; i++) {
+        const uint8_t both = part[(i / 4 * OCTAVO_PANEL + o) * 4 + i % 4];
+        code[i] = both & 15;
+        code[16 + i] = both >> 4;
+    }
+}
+
+static void add_codes2(uint8_t code[OCTAVO_BLOCK], const uint8_t *part, int o, int shift) {
+    for (int i = 0; i < OCTAVO_BLOCK; i++) {
+        const int two = part[i / 16 * 128 + o * 4 + i % 4] >> (i / 4 % 4 * 2) & 3;
+        code[i] |= (uint8_t)(two << shift);
+    }
+}
+
+static void add_codes1(uint8_t code[OCTAVO_BLOCK], const uint8_t *part, int o, int shift) {
+    for (int i = 0; i < OCTAVO_BLOCK; i++)
+        code[i] |= (uint8_t)((part[o * 4 + i % 4] >> (i / 4) & 1) << shift);
+}
+
 static void load_codes(const octavo_weight_layout *layout, uint8_t code[OCTAVO_BLOCK],
                        const uint8_t *block, int o) {
     const uint8_t *high = block + octavo_layout_high_at(layout);
-    for (int i = 0; i < OCTAVO_BLOCK; i++) {
-        const int g = i / 4, lane = o * 4 + i % 4;
-        switch (layout->bits) {
-        case 8:
-            code[i] = block[g * 128 + lane];
-            break;
-        case 4:
-            code[i] = block[g % 4 * 128 + lane] >> (g / 4 * 4) & 15;
-            break;
-        case 2:
-            code[i] = block[g / 4 * 128 + lane] >> (g % 4 * 2) & 3;
-            break;
-        default:
-            code[i] = (uint8_t)((block[lane] >> g & 1) * 2);
-            break;
-        }
-        if (layout->high_bits == 1) code[i] |= (uint8_t)((high[lane] >> g & 1) << layout->bits);
-        if (layout->high_bits == 2)
-            code[i] |= (uint8_t)((high[g / 4 * 128 + lane] >> (g % 4 * 2) & 3) << layout->bits);
-    }
+    memset(code, 0, OCTAVO_BLOCK);
+    if (layout->bits == 8) load_codes8(code, block, o);
+    if (layout->bits == 4) load_codes4(code, block, o);
+    if (layout->bits == 2) add_codes2(code, block, o, 0);
+    if (layout->bits == 1) add_codes1(code, block, o, 1); /* 0 or 2 */
+    if (layout->high_bits == 1) add_codes1(code, high, o, layout->bits);
+    if (layout->high_bits == 2) add_codes2(code, high, o, layout->bits);
 }
 
 /* Place c of a grid's list. */
