@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 
 enum {
+    BLOCK = OCTAVO_SOFTMAX_BLOCK,
     NEAR = 96 << 10, /* it stays so far ahead at least, */
     FAR = 160 << 10, /* and at most: with what is in use it shares the level 2 cache */
     POSITIONS = 40,  /* that is asked for ahead in between: a block's keys are used up when half of
@@ -22,7 +23,27 @@ int64_t attention_position_bytes(const attention_pages *pages, int32_t n_heads) 
                : 2 * n_heads * row;
 }
 
-/* Gives `ahead` the slots of the next page. False: there are no more. */
+/* Up to a block of a page in columns: the keys, then the values of head after head, in as many
+ * bytes each. Returns its positions. */
+static int64_t piece_of_page(octavo_ahead *a, const attention_pages *pages,
+                             const attention_source *from, const uint8_t *base, int64_t slot,
+                             int64_t n) {
+    if (n > BLOCK) n = BLOCK;
+    const int64_t groups = (slot + n - 1) / OCTAVO_KEY_GROUP - slot / OCTAVO_KEY_GROUP + 1;
+    const int64_t keys = slot / OCTAVO_KEY_GROUP * (int64_t)pages->group_bytes;
+    const int64_t values = (int64_t)pages->value_offset + slot * pages->slot_bytes;
+    const int64_t key_bytes = groups * (int64_t)pages->group_bytes, bytes = n * pages->slot_bytes;
+    const bool has_keys = pages->group_bytes > 0; /* of their own */
+    a->slot = base + (has_keys ? keys : values);
+    a->run_bytes = key_bytes > bytes ? key_bytes : bytes;
+    a->run_stride = values - keys;
+    a->slot_stride = (int64_t)pages->head_bytes;
+    a->runs = has_keys ? 2 : 1;
+    a->slots_left = from->n_heads;
+    return n;
+}
+
+/* Gives `ahead` the slots of the next page, or of a part of it. False: there are no more. */
 static bool next_page(attention_reader *r) {
     const attention_pages *pages = r->pages;
     const attention_source *from = &r->source;
@@ -36,13 +57,15 @@ static bool next_page(attention_reader *r) {
     if (n > from->range.end - r->next) n = from->range.end - r->next;
     const uint8_t *base = from->cache + from->table[page] * pages->page_bytes;
     octavo_ahead *a = &r->ahead;
-    if (pages->layout == OCTAVO_KV_COLUMNS) { /* heads one after another: the whole page */
-        a->slot = base;
+    if (pages->layout == OCTAVO_KV_COLUMNS && n == pages->page_size && n <= BLOCK) {
+        a->slot = base; /* heads one after another */
         a->run_bytes = from->n_heads * (int64_t)pages->head_bytes;
         a->run_stride = 0;
         a->slot_stride = 0;
         a->runs = 1;
         a->slots_left = 1;
+    } else if (pages->layout == OCTAVO_KV_COLUMNS) {
+        n = piece_of_page(a, pages, from, base, slot, n);
     } else {
         a->slot = base + slot * pages->slot_bytes;
         a->run_bytes = (int64_t)(pages->key_words * 4 + LINE - 1) / LINE * LINE;
