@@ -146,6 +146,15 @@ static bool names_level(const char *isa) {
     return isa != NULL && strcmp(isa, "best") != 0;
 }
 
+/* How many bytes of a name a message shows: whole characters. */
+static int shown_bytes(const char *name) {
+    enum { MOST = 40 };
+    size_t n = strnlen(name, MOST);
+    while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+        n--;
+    return (int)n;
+}
+
 /* Replaces *flags by the part that `name` allows. `source` says where the name was given. */
 static octavo_status narrow(const char *name, const char *source, octavo_cpu_flags machine,
                             octavo_cpu_flags *flags, octavo_error *error) {
@@ -163,8 +172,8 @@ static octavo_status narrow(const char *name, const char *source, octavo_cpu_fla
         return OCTAVO_OK;
     }
     return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                       "instruction set \"%.40s\" (%s): no such level; use best or one of %s", name,
-                       source, possible);
+                       "instruction set \"%.*s\" (%s): no such level; use best or one of %s",
+                       shown_bytes(name), name, source, possible);
 }
 
 octavo_status octavo_cpu_select(const char *isa, octavo_cpu_flags *flags, octavo_error *error) {

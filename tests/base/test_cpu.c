@@ -140,7 +140,15 @@ static void test_select_refuses(void **unused) {
         assert_int_equal(flags, 12345);
     }
     octavo_cpu_flags flags;
+    octavo_error error = {0};
     assert_int_equal(select_isa(NULL, "", &flags, NULL), OCTAVO_ERROR_INVALID);
+    /* a long name is cut between characters */
+    assert_int_equal(select_isa(NULL,
+                                "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
+                                "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac",
+                                &flags, &error),
+                     OCTAVO_ERROR_INVALID);
+    assert_non_null(strstr(error.message, "\u20ac\" (option isa)"));
 }
 
 static void test_caches_and_cores(void **unused) {
