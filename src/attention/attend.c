@@ -105,13 +105,13 @@ static void find_ranges(attention_job *j) {
     j->full = (attention_range){s->begin[j->n_rows - 1], s->end[0]};
 }
 
-/* The totals of rows that see nothing (keys of an empty sequence): 0. */
+/* The totals of rows that see nothing (keys of an empty sequence): 0, whatever the sink. */
 static void attend_nothing(const attention_job *j, int32_t rows) {
     const attention_scratch *s = &j->scratch;
     memset(s->total, 0, (size_t)(rows * j->width) * sizeof *s->total);
     for (int32_t r = 0; r < rows; r++) {
-        s->total_max[r] = -INFINITY;
-        s->total_sum[r] = j->op->sink ? 0.0f : 1.0f;
+        s->total_max[r] = 0.0f;
+        s->total_sum[r] = 1.0f;
     }
 }
 

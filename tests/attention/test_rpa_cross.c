@@ -47,6 +47,7 @@ static world *make_world(octavo_kv_layout layout, bool has_sink) {
     fill(w->keys, sizeof w->keys / sizeof(float), 2);
     fill(w->values, sizeof w->values / sizeof(float), 3);
     fill(w->sink, HQ, 4);
+    w->sink[1] = -INFINITY; /* as good as none */
     memset(w->cache, 0xff, sizeof w->cache);
     octavo_attention_args *args = &w->args;
     octavo_attention_args_init(args);
