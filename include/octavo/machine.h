@@ -22,8 +22,8 @@ typedef struct octavo_machine_limits {
 } octavo_machine_limits;
 
 /* Measures with this many threads (0: one for each physical core). Takes about `seconds` (0: 2
- * seconds), and 256 MiB of memory a thread. `isa` as in octavo_model_options. Statuses: INVALID,
- * UNSUPPORTED, MEMORY. Any thread. */
+ * seconds), and 256 MiB of memory a thread, at most 4 GiB. `isa` as in octavo_model_options.
+ * Statuses: INVALID, UNSUPPORTED, MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_machine_measure(int threads, const char *isa,
                                                                   double seconds,
                                                                   octavo_machine_limits *limits,

@@ -84,11 +84,13 @@ void octavo_attention_store_output(const octavo_attention_kernels *kernels,
     scale /= sum;
     const int64_t element = row * op->out_token_stride + head * op->out_head_stride;
     uint8_t *to = (uint8_t *)op->output + element * (int64_t)octavo_dtype_size(op->out_dtype);
-    if (!op->quantise_output) {
-        kernels->store[op->out_dtype](to, acc, scale, n);
-        return;
-    }
     float result[OCTAVO_ATTENTION_MAX_DIM];
     kernels->store[OCTAVO_DTYPE_F32](result, acc, scale, n);
-    kernels->quantise[op->out_dtype](to, result, op->output_scale, n);
+    /* of two NaN an instruction keeps its first, so whose bits come out depends on the tile */
+    for (int64_t i = 0; i < n; i++)
+        result[i] = isnan(result[i]) ? NAN : result[i];
+    if (op->quantise_output)
+        kernels->quantise[op->out_dtype](to, result, op->output_scale, n);
+    else
+        kernels->store[op->out_dtype](to, result, 1.0f, n);
 }

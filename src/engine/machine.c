@@ -15,13 +15,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Bytes that each thread reads: far more than a last-level cache's share. */
-enum { READ_BYTES = 256 << 20, REPEATS = 5, MOST_THREADS = 1024 };
+/* Bytes that each thread reads: far more than a last-level cache's share. So many threads read so
+ * much, more of them share it. */
+enum { READ_BYTES = 256 << 20, FULL_THREADS = 16, REPEATS = 5, MOST_THREADS = 1024 };
 
 typedef struct measurement {
     octavo_machine_kernels kernels;
     octavo_pool *pool;
-    uint8_t *buffer;  /* [n_threads * READ_BYTES] */
+    size_t read_bytes;
+    uint8_t *buffer;  /* [n_threads * read_bytes] */
     uint8_t *scratch; /* [n_threads * OCTAVO_MACHINE_SCRATCH] */
     octavo_machine_peak_fn *peak;
     int64_t iterations;
@@ -32,14 +34,14 @@ typedef struct measurement {
 static void touch_thread(void *arg, int thread, int n_threads) {
     measurement *m = arg;
     (void)n_threads;
-    memset(m->buffer + (size_t)thread * READ_BYTES, 1, READ_BYTES);
+    memset(m->buffer + (size_t)thread * m->read_bytes, 1, m->read_bytes);
     memset(m->scratch + (size_t)thread * OCTAVO_MACHINE_SCRATCH, 0, OCTAVO_MACHINE_SCRATCH);
 }
 
 static void read_thread(void *arg, int thread, int n_threads) {
     measurement *m = arg;
     (void)n_threads;
-    m->sums[thread] += m->kernels.read(m->buffer + (size_t)thread * READ_BYTES, READ_BYTES);
+    m->sums[thread] += m->kernels.read(m->buffer + (size_t)thread * m->read_bytes, m->read_bytes);
 }
 
 static void peak_thread(void *arg, int thread, int n_threads) {
@@ -90,7 +92,8 @@ static octavo_machine_limits measure(measurement *m, double seconds) {
     int threads = octavo_pool_threads(m->pool);
     octavo_machine_limits limits = {.threads = threads};
     octavo_pool_run(m->pool, touch_thread, m);
-    limits.read_gbps = (double)threads * READ_BYTES / best_run(m, read_thread, seconds / 2) * 1e-9;
+    const double bytes = (double)threads * (double)m->read_bytes;
+    limits.read_gbps = bytes / best_run(m, read_thread, seconds / 2) * 1e-9;
     limits.f32_gflops = measure_peak(m, m->kernels.f32, seconds / 8);
     limits.bf16_gflops = measure_peak(m, m->kernels.bf16, seconds / 8);
     limits.int8_gops = measure_peak(m, m->kernels.int8, seconds / 8);
@@ -102,12 +105,15 @@ static octavo_status measure_threads(measurement *m, int threads, double seconds
                                      octavo_machine_limits *limits, octavo_error *error) {
     octavo_status status = octavo_pool_create(&m->pool, threads, true, error);
     if (status) return status;
-    m->buffer = octavo_alloc_aligned((size_t)threads * READ_BYTES);
+    m->read_bytes = READ_BYTES;
+    if (threads > FULL_THREADS)
+        m->read_bytes = READ_BYTES / (size_t)threads * FULL_THREADS / OCTAVO_ALIGN * OCTAVO_ALIGN;
+    m->buffer = octavo_alloc_aligned((size_t)threads * m->read_bytes);
     m->scratch = octavo_alloc_aligned((size_t)threads * OCTAVO_MACHINE_SCRATCH);
     if (m->buffer && m->scratch)
         *limits = measure(m, seconds);
     else
-        status = octavo_fail_memory(error, "buffer to read", (uint64_t)threads * READ_BYTES);
+        status = octavo_fail_memory(error, "buffer to read", (uint64_t)threads * m->read_bytes);
     octavo_free_aligned(m->buffer);
     octavo_free_aligned(m->scratch);
     octavo_pool_destroy(&m->pool);

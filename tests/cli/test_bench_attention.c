@@ -180,7 +180,6 @@ static void test_refusals(void **state) {
         {"--kv-heads", "5", 2, "--kv-heads (5): 32 query heads"},
         {"--heads", "0", 2, "1 to 1024"},
         {"--head-dim", "1000", 2, "1 to 512"},
-        {"--head-dim", "576", 1, "576"}, /* in rows at most 512 */
         {"--page-size", "1025", 2, "1 to 1024"},
         {"--window", "-1", 2, "0 to 2147483647"},
         {"--kv-dtype", "i32", 2, "fp8_e4m3"},

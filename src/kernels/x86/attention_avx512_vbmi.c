@@ -16,7 +16,7 @@
 /* The bf16 of e4m3 x, 0 <= x < 128: s.eeee.mmm, exponent bias 7, all ones is NaN. Subnormal ones
  * are x * 2^-9: their highest bit makes the exponent. */
 #define E4M3(x)                                                                                    \
-    ((x) == 127 ? 0x7fc0                                                                           \
+    ((x) == 127 ? 0x7ff0                                                                           \
      : (x) >= 8 ? ((x) << 4) + (120 << 7)                                                          \
      : (x) >= 4 ? (120 << 7) + (((x)-4) * 32)                                                      \
      : (x) >= 2 ? (119 << 7) + (((x)-2) * 64)                                                      \
