@@ -239,7 +239,8 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
         .section = "",
         .error = error,
     };
-    octavo_model_config loaded = {.architecture = family->architecture, .names = family->names};
+    octavo_model_config loaded = {.architecture = family->architecture,
+                                  .names = checkpoint->gguf ? family->gguf_names : family->names};
     if ((status = read_common(&reader, &loaded, family))) goto cleanup;
     loaded.layers = octavo_alloc_zero((size_t)loaded.n_layers, sizeof *loaded.layers);
     if (!loaded.layers) {

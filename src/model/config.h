@@ -66,7 +66,8 @@ typedef enum octavo_qk_norm {
 
 typedef struct octavo_model_config {
     const char *architecture;        /* of the family's table; lives forever */
-    const octavo_weight_name *names; /* the family's own; lives forever, may be NULL */
+    const octavo_weight_name *names; /* the family's own for the checkpoint's kind; lives forever,
+                                        may be NULL */
     int n_layers;
     int64_t d, n_heads, n_kv_heads, head_dim, rope_dim, ffw, vocab, context;
     octavo_norm norm;

@@ -25,8 +25,9 @@ typedef struct octavo_family {
      * there, zeroed: every layer on rope 0 without a window. */
     octavo_status (*configure)(const octavo_config_reader *reader, octavo_model_config *config);
     octavo_family_defaults defaults;
-    const octavo_weight_name *names; /* see weight_name.h; NULL: none of its own */
-    octavo_key norm_eps;             /* of layer norms; empty: RMS norms, with theirs */
+    const octavo_weight_name *names;      /* of folders, see weight_name.h; NULL: none of its own */
+    const octavo_weight_name *gguf_names; /* of GGUF files */
+    octavo_key norm_eps;                  /* of layer norms; empty: RMS norms, with theirs */
     const char *rotated; /* in config.json: the share of a head that is rotated; NULL: all of it */
 } octavo_family;
 
@@ -39,8 +40,9 @@ octavo_family_fn octavo_family_cohere2, octavo_family_gemma, octavo_family_gemma
     octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe, octavo_family_smollm3,
     octavo_family_starcoder2;
 extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4_names[],
-    octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[], octavo_family_mixtral_names[],
-    octavo_family_llama4_names[], octavo_family_starcoder2_names[];
+    octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
+    octavo_family_gpt_oss_gguf_names[], octavo_family_mixtral_names[], octavo_family_llama4_names[],
+    octavo_family_starcoder2_names[];
 
 /* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
  * NOT_FOUND where it does not say. */

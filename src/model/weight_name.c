@@ -57,10 +57,11 @@ static const struct {
     [OCTAVO_ROLE_POST_FFW_NORM] = {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
 };
 
-static const char *hf_name(const octavo_weight_name *own, octavo_weight_role role) {
+static const char *own_name(const octavo_weight_name *own, octavo_weight_role role,
+                            const char *usual) {
     for (; own && own->role != OCTAVO_ROLE_NONE; own++)
         if (own->role == role) return own->name;
-    return names[role].hf;
+    return usual;
 }
 
 /* A * in the role's name is the expert's number. */
@@ -79,15 +80,17 @@ const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     int layer, int expert, char *name) {
     const bool is_layers = role >= OCTAVO_ROLE_ATTN_NORM;
     const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
+    const char *usual = checkpoint->gguf ? names[role].gguf : names[role].hf;
+    const char *last = own_name(own, role, usual);
     if (checkpoint->gguf && is_layers)
-        snprintf(name, size, "blk.%d.%s", layer, names[role].gguf);
+        snprintf(name, size, "blk.%d.%s", layer, last);
     else if (checkpoint->gguf)
-        snprintf(name, size, "%s", names[role].gguf);
+        snprintf(name, size, "%s", last);
     else if (is_layers)
-        layer_name(checkpoint->body_prefix, layer, hf_name(own, role), expert, name);
+        layer_name(checkpoint->body_prefix, layer, last, expert, name);
     else
         snprintf(name, size, "%s%s",
                  role == OCTAVO_ROLE_OUTPUT ? checkpoint->head_prefix : checkpoint->body_prefix,
-                 hf_name(own, role));
+                 last);
     return name;
 }

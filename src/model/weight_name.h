@@ -57,8 +57,8 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_POST_FFW_NORM,
 } octavo_weight_role;
 
-/* A family's own name of a role in Hugging Face folders, without what stands before it; a * stands
- * for the expert's number. */
+/* A family's own name of a role in files of one kind, without what stands before it; in Hugging
+ * Face folders a * stands for the expert's number. */
 typedef struct octavo_weight_name {
     octavo_weight_role role;
     const char *name;

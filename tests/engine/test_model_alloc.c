@@ -66,7 +66,7 @@ static void must(octavo_status status, const octavo_error *error) {
     if (status != OCTAVO_OK) fail_msg("%s", error->message);
 }
 
-static void test_step_allocates_nothing(void **state) {
+static void check_step(const char *architecture, int n_experts) {
     char path[64];
     octavo_model_options options;
     octavo_model *model = NULL;
@@ -76,12 +76,12 @@ static void test_step_allocates_nothing(void **state) {
     octavo_error error;
     int32_t ids[200];
     static float logits[TINY_VOCAB];
-    (void)state;
-    tiny_model_write(&(tiny_options){.architecture = "gemma3",
+    tiny_model_write(&(tiny_options){.architecture = architecture,
                                      .n_layers = 2,
                                      .context = 512,
                                      .types = tiny_all_types,
-                                     .n_types = OCTAVO_COUNT(tiny_all_types)},
+                                     .n_types = OCTAVO_COUNT(tiny_all_types),
+                                     .n_experts = n_experts},
                      path);
     octavo_model_options_init(&options);
     options.threads = 2;
@@ -122,6 +122,12 @@ static void test_step_allocates_nothing(void **state) {
     octavo_sequence_destroy(&b);
     octavo_model_close(&model);
     unlink(path);
+}
+
+static void test_step_allocates_nothing(void **state) {
+    (void)state;
+    check_step("gemma3", 0);
+    check_step("gpt-oss", 5);
 }
 
 int main(void) {

@@ -130,6 +130,12 @@ static void test_qwen3moe(void **state) {
     check_oracle("qwen3moe-q8_0");
 }
 
+/* Stacks in MXFP4 */
+static void test_gpt_oss(void **state) {
+    (void)state;
+    check_oracle("gptoss-mxfp4");
+}
+
 static void test_llama4(void **state) {
     (void)state;
     check_oracle("llama4-f32");
@@ -149,10 +155,11 @@ static void test_llama_kmix(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),        cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_qwen2),        cmocka_unit_test(test_gemma3),
-        cmocka_unit_test(test_qwen3moe),     cmocka_unit_test(test_llama4),
-        cmocka_unit_test(test_llama_q32mix), cmocka_unit_test(test_llama_kmix),
+        cmocka_unit_test(test_llama),      cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_qwen2),      cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(test_qwen3moe),   cmocka_unit_test(test_llama4),
+        cmocka_unit_test(test_gpt_oss),    cmocka_unit_test(test_llama_q32mix),
+        cmocka_unit_test(test_llama_kmix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

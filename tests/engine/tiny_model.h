@@ -2,15 +2,18 @@
  *
  * Writes a small model with random weights to a temporary file, for tests of what does not depend
  * on the weights: order, steps, errors, allocations. Matrices take turns through all types, so that
- * each kind of kernel has a part; every axis that is summed over has two slices or more.
+ * each kind of kernel has a part; every axis that is summed over has two slices or more (except the
+ * width of an expert).
  */
 #ifndef OCTAVO_TESTS_ENGINE_TINY_MODEL_H
 #define OCTAVO_TESTS_ENGINE_TINY_MODEL_H
 
 #include "../gguf_writer.h"
 #include "base/number.h"
+#include "kernels/weight.h"
 
 #include <math.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum {
@@ -19,17 +22,20 @@ enum {
     TINY_KV_HEADS = 2,
     TINY_DIM = 64,
     TINY_FFW = 1024,
+    TINY_EXPERT = 256,
     TINY_VOCAB = 300
 };
 
 typedef struct tiny_options {
-    const char *architecture; /* "llama", "qwen2", "gemma3" */
+    const char *architecture; /* "llama", "qwen2", "gemma3"; with experts "qwen3moe", "gpt-oss" */
     int n_layers;
     int context;
     const octavo_ggml_type *types; /* [n_types] taken in turn */
     int n_types;
     const char *leave_out; /* a tensor's name, or NULL */
     const char *add;       /* the name of one more tensor, of one value, or NULL */
+    int n_experts;         /* of which a token chooses two; 0: none */
+    bool is_expanded;      /* the same values, all in F32 */
 } tiny_options;
 
 static const octavo_ggml_type tiny_all_types[] = {
@@ -46,7 +52,7 @@ typedef struct tiny_writer {
     gguf_writer file;
     tiny_options options;
     uint64_t random;
-    int next_type;
+    int next_type, next_stack_type;
 } tiny_writer;
 
 static inline uint32_t tiny_random(tiny_writer *w) {
@@ -160,17 +166,57 @@ static inline void tiny_block(tiny_writer *w, octavo_ggml_type type, uint8_t *bl
     }
 }
 
-static inline void tiny_tensor(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
-                               uint64_t n) {
+static inline octavo_weight_type tiny_weight_type(octavo_ggml_type type) {
+    for (int i = 0; i < OCTAVO_WEIGHT_TYPES; i++)
+        if (strcasecmp(octavo_weight_info_of((octavo_weight_type)i)->name,
+                       octavo_ggml_type_name(type)) == 0)
+            return (octavo_weight_type)i;
+    abort();
+}
+
+/* The values of n rows of k, which the caller frees. */
+static inline float *tiny_expand(octavo_ggml_type type, const uint8_t *rows, size_t row_bytes,
+                                 uint64_t k, uint64_t n) {
+    const octavo_weight_type packed = tiny_weight_type(type);
+    uint8_t *panel =
+        aligned_alloc(64, (octavo_weight_panel_bytes(packed, (int64_t)k) + 63) / 64 * 64);
+    float *values = malloc((size_t)(n * k) * sizeof *values);
+    if (!panel || !values) abort();
+    for (uint64_t i = 0; i < n; i++) {
+        octavo_weight_pack(packed, panel, rows + i * row_bytes, row_bytes, 1, (int64_t)k);
+        octavo_weight_unpack_row(packed, values + i * k, panel, 0, (int64_t)k);
+    }
+    free(panel);
+    return values;
+}
+
+/* [stack, n, k], or with stack 0 [n, k] */
+static inline void tiny_stack(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
+                              uint64_t n, uint64_t stack) {
     const octavo_ggml_type_info *info = octavo_ggml_type_lookup((uint32_t)type);
-    size_t n_blocks = (size_t)(k / info->block_values * n), bytes = n_blocks * info->block_bytes;
+    const uint64_t rows = stack ? stack * n : n;
+    const size_t row_bytes = (size_t)(k / info->block_values * info->block_bytes);
+    const size_t bytes = row_bytes * (size_t)rows, block_bytes = info->block_bytes;
+    const uint32_t n_dims = stack ? 3 : n > 1 ? 2 : 1;
     if (w->options.leave_out && strcmp(w->options.leave_out, name) == 0) return;
     uint8_t *data = malloc(bytes);
     if (!data) abort();
-    for (size_t i = 0; i < n_blocks; i++)
-        tiny_block(w, type, data + i * info->block_bytes, info->block_bytes);
-    gguf_writer_tensor(&w->file, name, type, n > 1 ? 2 : 1, (uint64_t[]){k, n}, data, bytes);
+    for (size_t i = 0; i < bytes; i += block_bytes)
+        tiny_block(w, type, data + i, block_bytes);
+    if (w->options.is_expanded) {
+        float *values = tiny_expand(type, data, row_bytes, k, rows);
+        gguf_writer_tensor(&w->file, name, OCTAVO_GGML_F32, n_dims, (uint64_t[]){k, n, stack},
+                           values, (size_t)(rows * k) * sizeof *values);
+        free(values);
+    } else {
+        gguf_writer_tensor(&w->file, name, type, n_dims, (uint64_t[]){k, n, stack}, data, bytes);
+    }
     free(data);
+}
+
+static inline void tiny_tensor(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
+                               uint64_t n) {
+    tiny_stack(w, name, type, k, n, 0);
 }
 
 static inline void tiny_matrix(tiny_writer *w, int layer, const char *suffix, uint64_t k,
@@ -192,6 +238,25 @@ static inline void tiny_vector(tiny_writer *w, int layer, const char *suffix, ui
     free(values);
 }
 
+/* Matrices of experts take the types in turn by themselves. */
+static inline void tiny_experts(tiny_writer *w, int layer) {
+    static const char *const names[] = {"gate", "up", "down"};
+    const uint64_t n_experts = (uint64_t)w->options.n_experts;
+    const bool has_bias = strcmp(w->options.architecture, "gpt-oss") == 0;
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.ffn_gate_inp.weight", layer);
+    tiny_tensor(w, name, OCTAVO_GGML_F32, TINY_D, n_experts);
+    if (has_bias) tiny_vector(w, layer, "ffn_gate_inp.bias", n_experts);
+    for (int i = 0; i < 3; i++) {
+        const uint64_t k = i < 2 ? TINY_D : TINY_EXPERT, n = i < 2 ? TINY_EXPERT : TINY_D;
+        snprintf(name, sizeof name, "blk.%d.ffn_%s_exps.weight", layer, names[i]);
+        tiny_stack(w, name, w->options.types[w->next_stack_type++ % w->options.n_types], k, n,
+                   n_experts);
+        snprintf(name, sizeof name, "blk.%d.ffn_%s_exps.bias", layer, names[i]);
+        if (has_bias) tiny_tensor(w, name, OCTAVO_GGML_F32, n, n_experts);
+    }
+}
+
 static inline void tiny_key_u32(tiny_writer *w, const char *suffix, uint32_t value) {
     char key[96];
     snprintf(key, sizeof key, "%s.%s", w->options.architecture, suffix);
@@ -209,6 +274,11 @@ static inline void tiny_metadata(tiny_writer *w) {
     tiny_key_u32(w, "attention.sliding_window", 24);
     tiny_key_u32(w, "attention.sliding_window_pattern", 2);
     tiny_key_u32(w, "context_length", (uint32_t)w->options.context);
+    if (w->options.n_experts > 0) {
+        tiny_key_u32(w, "expert_count", (uint32_t)w->options.n_experts);
+        tiny_key_u32(w, "expert_used_count", 2);
+        tiny_key_u32(w, "expert_feed_forward_length", TINY_EXPERT);
+    }
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", w->options.architecture);
     gguf_writer_f32(&w->file, key, 1e-5f);
 }
@@ -244,23 +314,35 @@ static inline void tiny_vocabulary(tiny_writer *w) {
 static inline void tiny_layer(tiny_writer *w, int layer) {
     const uint64_t nh = TINY_HEADS * TINY_DIM, kh = TINY_KV_HEADS * TINY_DIM;
     const char *architecture = w->options.architecture;
+    const bool is_gpt_oss = strcmp(architecture, "gpt-oss") == 0;
     tiny_vector(w, layer, "attn_norm.weight", TINY_D);
-    tiny_vector(w, layer, "ffn_norm.weight", TINY_D);
+    tiny_vector(w, layer, is_gpt_oss ? "post_attention_norm.weight" : "ffn_norm.weight", TINY_D);
     tiny_matrix(w, layer, "attn_q", TINY_D, nh);
     tiny_matrix(w, layer, "attn_k", TINY_D, kh);
     tiny_matrix(w, layer, "attn_v", TINY_D, kh);
     tiny_matrix(w, layer, "attn_output", nh, TINY_D);
-    tiny_matrix(w, layer, "ffn_gate", TINY_D, TINY_FFW);
-    tiny_matrix(w, layer, "ffn_up", TINY_D, TINY_FFW);
-    tiny_matrix(w, layer, "ffn_down", TINY_FFW, TINY_D);
-    if (strcmp(architecture, "qwen2") == 0) {
+    if (w->options.n_experts > 0) {
+        tiny_experts(w, layer);
+    } else {
+        tiny_matrix(w, layer, "ffn_gate", TINY_D, TINY_FFW);
+        tiny_matrix(w, layer, "ffn_up", TINY_D, TINY_FFW);
+        tiny_matrix(w, layer, "ffn_down", TINY_FFW, TINY_D);
+    }
+    if (is_gpt_oss) {
+        tiny_vector(w, layer, "attn_output.bias", TINY_D);
+        tiny_vector(w, layer, "attn_sinks.weight", TINY_HEADS);
+    }
+    if (is_gpt_oss || strcmp(architecture, "qwen2") == 0) {
         tiny_vector(w, layer, "attn_q.bias", nh);
         tiny_vector(w, layer, "attn_k.bias", kh);
         tiny_vector(w, layer, "attn_v.bias", kh);
     }
-    if (strcmp(architecture, "gemma3") == 0) {
+    const bool is_gemma = strcmp(architecture, "gemma3") == 0;
+    if (is_gemma || strcmp(architecture, "qwen3moe") == 0) {
         tiny_vector(w, layer, "attn_q_norm.weight", TINY_DIM);
         tiny_vector(w, layer, "attn_k_norm.weight", TINY_DIM);
+    }
+    if (is_gemma) {
         tiny_vector(w, layer, "post_attention_norm.weight", TINY_D);
         tiny_vector(w, layer, "post_ffw_norm.weight", TINY_D);
     }
