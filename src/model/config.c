@@ -157,7 +157,8 @@ static octavo_status read_tied(const octavo_config_reader *reader, octavo_model_
 }
 
 /* Weights in codes of a tool's own would not be found under their names, which says less. */
-static octavo_status refuse_quantised(const octavo_config_reader *reader) {
+static octavo_status refuse_quantised(const octavo_config_reader *reader,
+                                      const octavo_family *family) {
     octavo_config_reader whole = *reader, inner;
     octavo_gguf_string method;
     if (!octavo_config_is_hf(reader)) return OCTAVO_OK;
@@ -167,6 +168,7 @@ static octavo_status refuse_quantised(const octavo_config_reader *reader) {
     const octavo_key key = {NULL, "quant_method"};
     status = octavo_config_text(&inner, key, "", &method);
     if (status) return status;
+    if (family->quant_method && octavo_text_is(method, family->quant_method)) return OCTAVO_OK;
     return octavo_config_fail(&inner, key, OCTAVO_ERROR_UNSUPPORTED,
                               "\"%.*s\" weights are not in this version; use the model in F32, F16 "
                               "or BF16, or a GGUF file",
@@ -215,8 +217,8 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
         (status = octavo_config_integer(reader, ffw, OCTAVO_REQUIRED, 1, 1 << 22, &config->ffw)) ||
         (status = octavo_config_integer(reader, context, needed_unless(defaults->context), 1,
                                         1 << 28, &config->context)) ||
-        (status = read_norm_eps(reader, config, family)) || (status = refuse_quantised(reader)) ||
-        (status = read_experts(reader, config)) ||
+        (status = read_norm_eps(reader, config, family)) ||
+        (status = refuse_quantised(reader, family)) || (status = read_experts(reader, config)) ||
         (status = read_heads(reader, config, defaults)) ||
         (status = read_rotated(reader, config, family)) ||
         (status = read_vocab(reader, config, defaults)) ||

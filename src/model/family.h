@@ -29,6 +29,7 @@ typedef struct octavo_family {
     const octavo_weight_name *gguf_names; /* of GGUF files */
     octavo_key norm_eps;                  /* of layer norms; empty: RMS norms, with theirs */
     const char *rotated; /* in config.json: the share of a head that is rotated; NULL: all of it */
+    const char *quant_method; /* of config.json's quantization_config, where it can be read */
 } octavo_family;
 
 typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,

@@ -2,7 +2,7 @@
  *
  * gpt-oss: attention with sinks and a window on every other layer, biases at its products, experts
  * in every layer with a limited gate and biases, yarn. Folders have the matrices of experts in one
- * tensor in which gate and up take turns; GGUF files have them apart.
+ * tensor in which gate and up take turns, in floats or in MXFP4; GGUF files have them apart.
  */
 #include "model/family.h"
 

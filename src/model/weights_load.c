@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "model/weights_mxfp4.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,7 @@ typedef struct pack_job {
     size_t row_bytes;
     octavo_row_map rows;
     octavo_column_map columns;
+    const uint8_t *scales;          /* of MXFP4 where they lie apart: the columns' */
     uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
     int64_t panel_begin, panel_end; /* of the strip */
 } pack_job;
@@ -81,13 +83,24 @@ static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
     }
 }
 
+/* Columns [row, row + n) of MXFP4 as rows: of these, unlike floats, each lies in one piece. */
+static void join(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+    const octavo_weight_info *info = octavo_weight_info_of(job->weight->type);
+    const int64_t blocks = job->weight->k / info->source_inputs;
+    for (int i = 0; i < n; i++) {
+        const int64_t first = (job->columns.first + (row + i) * job->columns.step) * blocks;
+        octavo_mxfp4_join(copy + (size_t)i * job->row_bytes,
+                          job->from + first * (info->source_bytes - 1), job->scales + first,
+                          blocks);
+    }
+}
+
 /* Rows [row, row + n) of the matrix, one behind the other. */
 static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row, int n) {
-    const uint8_t *first = job->from + (size_t)source_row(&job->rows, row) * job->row_bytes;
-    if (!job->scratch) return first;
+    if (!job->scratch) return job->from + (size_t)source_row(&job->rows, row) * job->row_bytes;
     uint8_t *copy = job->scratch + (size_t)thread * OCTAVO_PANEL * job->row_bytes;
     if (job->columns.columns > 0) {
-        transpose(job, copy, row, n);
+        (job->scales ? join : transpose)(job, copy, row, n);
         return copy;
     }
     for (int i = 0; i < n; i++)
@@ -208,26 +221,27 @@ static bool has_shape(const octavo_checkpoint_tensor *tensor, int64_t n, int64_t
     return true;
 }
 
-/* For a wanted shape of [stack, n, k], or with stack 0 of [n, k]. */
-static octavo_status fail_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
-                                int64_t stack, int64_t n, int64_t k) {
-    char shape[OCTAVO_SAFETENSORS_MAX_DIMS * 24] = "", experts[24] = "";
-    size_t used = 0;
+octavo_status octavo_load_fail_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                     int n, const int64_t *wanted) {
+    char shape[OCTAVO_SAFETENSORS_MAX_DIMS * 24] = "", other[sizeof shape] = "";
+    size_t used = 0, used_other = 0;
     for (int i = 0; i < tensor->n_dims; i++)
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%llu", i ? ", " : "",
                                  (unsigned long long)tensor->extent[i]);
-    if (stack > 0) snprintf(experts, sizeof experts, "%lld, ", (long long)stack);
-    return octavo_fail_at(
-        load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
-        "tensor \"%s\" (%s): shape [%s] where the %s asks for [%s%lld, %lld]; the "
-        "file is damaged or of another model",
-        tensor->name, tensor->path, shape, load->checkpoint->gguf ? "metadata" : "config.json",
-        experts, (long long)n, (long long)k);
+    for (int i = 0; i < n; i++)
+        used_other += (size_t)snprintf(other + used_other, sizeof other - used_other, "%s%lld",
+                                       i ? ", " : "", (long long)wanted[i]);
+    return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                          "tensor \"%s\" (%s): shape [%s] where the %s asks for [%s]; the "
+                          "file is damaged or of another model",
+                          tensor->name, tensor->path, shape,
+                          load->checkpoint->gguf ? "metadata" : "config.json", other);
 }
 
 static octavo_status check_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                  int64_t n, int64_t k) {
-    return has_shape(tensor, n, k) ? OCTAVO_OK : fail_shape(load, tensor, 0, n, k);
+    const int64_t wanted[] = {n, k};
+    return has_shape(tensor, n, k) ? OCTAVO_OK : octavo_load_fail_shape(load, tensor, 2, wanted);
 }
 
 static octavo_status find(octavo_loader *load, octavo_weight_role role, int layer, int expert,
@@ -276,25 +290,34 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
 
 /* ---- experts ---- */
 
-/* One matrix of a stack, from that of the expert in a tensor of `bytes` for each. */
+/* Where the matrix of an expert lies. */
+typedef struct expert_source {
+    const octavo_checkpoint_tensor *tensor;
+    size_t begin, bytes; /* in it; with scales apart the bytes of both */
+    octavo_column_map columns;
+    const uint8_t *scales; /* of this expert; or NULL */
+} expert_source;
+
+/* One matrix of a stack. */
 static octavo_status pack_expert(octavo_loader *load, const octavo_weight *stack, int expert,
-                                 const octavo_checkpoint_tensor *tensor, size_t begin, size_t bytes,
-                                 octavo_column_map columns) {
+                                 const expert_source *source) {
     const size_t matrix_bytes = octavo_weight_bytes(stack->type, stack->n, stack->k);
-    const int64_t outputs = columns.columns ? columns.columns : stack->n;
+    const bool is_columns = source->columns.columns > 0;
+    const int64_t outputs = is_columns ? source->columns.columns : stack->n;
     octavo_status status = OCTAVO_OK;
     load->weights->packed_bytes += matrix_bytes;
     if (!load->options->pool) return OCTAVO_OK;
     pack_job job = {.weight = stack,
                     .to = (uint8_t *)(uintptr_t)stack->data + (size_t)expert * matrix_bytes,
-                    .from = tensor->data + begin,
-                    .begin = begin,
-                    .row_bytes = bytes / (size_t)outputs,
-                    .columns = columns};
-    if (columns.columns > 0 && (status = alloc_scratch(load, &job, tensor->name))) return status;
-    pack_strips(load, &job, tensor);
+                    .from = source->tensor->data + source->begin,
+                    .begin = source->begin,
+                    .row_bytes = source->bytes / (size_t)outputs,
+                    .columns = source->columns,
+                    .scales = source->scales};
+    if (is_columns && (status = alloc_scratch(load, &job, source->tensor->name))) return status;
+    pack_strips(load, &job, source->tensor);
     octavo_free(job.scratch);
-    return report(load, tensor, job.row_bytes * (size_t)stack->n);
+    return report(load, source->tensor, job.row_bytes * (size_t)stack->n);
 }
 
 static bool has_stack_shape(const octavo_checkpoint_tensor *tensor, int64_t stack, int64_t rows,
@@ -312,8 +335,10 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
     if (status) return status;
-    if (!has_stack_shape(&tensor, weight->stack, rows, width))
-        return fail_shape(load, &tensor, weight->stack, rows, width);
+    if (!has_stack_shape(&tensor, weight->stack, rows, width)) {
+        const int64_t wanted[] = {weight->stack, rows, width};
+        return octavo_load_fail_shape(load, &tensor, 3, wanted);
+    }
     if ((status = find_type(load, &tensor, &weight->type))) return status;
     if (is_columns && octavo_weight_info_of(weight->type)->source_inputs > 1)
         return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
@@ -321,10 +346,35 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
                               tensor.name, tensor.path, tensor.type_name);
     if (load->options->pool && (status = alloc_matrix(load, weight, tensor.name))) return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
-    for (int e = 0; e < weight->stack && !status; e++)
-        status = pack_expert(load, weight, e, &tensor, (size_t)e * bytes, bytes, columns);
+    for (int e = 0; e < weight->stack && !status; e++) {
+        const expert_source source = {&tensor, (size_t)e * bytes, bytes, columns, NULL};
+        status = pack_expert(load, weight, e, &source);
+    }
     if (is_columns && load->options->pool)
         octavo_checkpoint_drop(load->checkpoint, &tensor, 0, tensor.bytes);
+    return status;
+}
+
+static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight,
+                                      octavo_column_map columns, octavo_weight_role role,
+                                      int layer) {
+    octavo_mxfp4 found;
+    octavo_status status =
+        octavo_mxfp4_find(load, weight->stack, columns.columns, weight->k, role, layer, &found);
+    if (status) return status;
+    weight->type = OCTAVO_WEIGHT_MXFP4;
+    if (load->options->pool && (status = alloc_matrix(load, weight, found.blocks.name)))
+        return status;
+    const size_t bytes = found.blocks.bytes / (size_t)weight->stack;
+    const size_t scale_bytes = found.scales.bytes / (size_t)weight->stack;
+    for (int e = 0; e < weight->stack && !status; e++) {
+        const expert_source source = {&found.blocks, (size_t)e * bytes, bytes + scale_bytes,
+                                      columns, found.scales.data + (size_t)e * scale_bytes};
+        status = pack_expert(load, weight, e, &source);
+    }
+    if (!load->options->pool) return status;
+    octavo_checkpoint_drop(load->checkpoint, &found.blocks, 0, found.blocks.bytes);
+    octavo_checkpoint_drop(load->checkpoint, &found.scales, 0, found.scales.bytes);
     return status;
 }
 
@@ -333,6 +383,8 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
     octavo_weight_type type = OCTAVO_WEIGHT_F32;
     octavo_status status = OCTAVO_OK;
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
+    if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
+        return load_mxfp4_stack(load, weight, columns, role, layer);
     if (load->checkpoint->gguf || columns.columns > 0)
         return load_whole_stack(load, weight, columns, role, layer);
     for (int e = 0; e < weight->stack && !status; e++) {
@@ -351,7 +403,8 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
                                   tensor.name, tensor.path, tensor.type_name);
-        status = pack_expert(load, weight, e, &tensor, 0, tensor.bytes, columns);
+        const expert_source source = {&tensor, 0, tensor.bytes, columns, NULL};
+        status = pack_expert(load, weight, e, &source);
     }
     return status;
 }

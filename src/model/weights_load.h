@@ -35,11 +35,14 @@ typedef struct octavo_column_map {
     int64_t columns, first, step;
 } octavo_column_map;
 
-/* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files, or of columns; else a
- * tensor each. */
+/* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files, or of columns, or of
+ * these in MXFP4 (weights_mxfp4.h); else a tensor each. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight,
                                                     int64_t n, int64_t k, octavo_column_map columns,
                                                     octavo_weight_role role, int layer);
+/* That a tensor has another shape than the n axes wanted. */
+octavo_status octavo_load_fail_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                     int n, const int64_t *wanted);
 /* *vector, f32 [extent] in the weights' arena, is the tensor's values + offset. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_vector(octavo_loader *load, const float **vector,
                                                    int64_t extent, float offset,

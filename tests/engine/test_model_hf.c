@@ -9,8 +9,9 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied", "gemma3",   "olmo2",     "phi3",
-                                     "cohere2",    "gpt_neox", "qwen2_moe", "llama4_scout"};
+static const char *const models[] = {"llama_tied", "gemma3",       "olmo2",
+                                     "phi3",       "cohere2",      "gpt_neox",
+                                     "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -191,6 +192,20 @@ static const variant variants[] = {
     {"llama4_scout", {{"num_experts_per_tok", "2"}}, true},
     {"qwen2_moe", {{"norm_topk_prob", "true"}}, true},
     {"qwen2_moe", {{"num_experts_per_tok", "2"}}, true},
+    {"gpt_oss_mxfp4",
+     {{"quantization_config", ""},
+      {"swiglu_limit", ""},
+      {"layer_types", ""},
+      {"rope_theta", ""},
+      {"rms_norm_eps", ""}},
+     false},
+    {"gpt_oss_mxfp4", {{"sliding_window", ""}}, true},
+    {"gpt_oss_mxfp4", {{"num_experts_per_tok", ""}}, true},
+    {"gpt_oss_mxfp4", {{"swiglu_limit", "0.5"}}, true},
+    {"gpt_oss_mxfp4",
+     {{"rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 8.0, "
+                       "\"original_max_position_embeddings\": 64}"}},
+     true},
 };
 
 static void test_variants(void **state) {

@@ -86,6 +86,7 @@ static const bad_config llama_configs[] = {
     {"num_experts", "8", OCTAVO_ERROR_UNSUPPORTED, NULL},
     {"partial_rotary_factor", "0.5", OCTAVO_ERROR_UNSUPPORTED, NULL},
     {"quantization_config", "{\"quant_method\": \"gptq\"}", OCTAVO_ERROR_UNSUPPORTED, "gptq"},
+    {"quantization_config", "{\"quant_method\": \"mxfp4\"}", OCTAVO_ERROR_UNSUPPORTED, "mxfp4"},
     {"rope_theta", "0", OCTAVO_ERROR_FORMAT, NULL},
     {"rope_theta", "1e300", OCTAVO_ERROR_FORMAT, NULL},
     {"rope_scaling", "[]", OCTAVO_ERROR_FORMAT, NULL},
@@ -173,6 +174,14 @@ static const bad_config llama4_configs[] = {
     {"num_local_experts", "", OCTAVO_ERROR_NOT_FOUND, NULL},
 };
 
+static const bad_config gpt_oss_configs[] = {
+    {"quantization_config", "{\"quant_method\": \"gptq\"}", OCTAVO_ERROR_UNSUPPORTED, "gptq"},
+    {"quantization_config", "{\"quant_method\": 4}", OCTAVO_ERROR_FORMAT, "quant_method"},
+    {"num_local_experts", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"num_experts_per_tok", "5", OCTAVO_ERROR_FORMAT, NULL},
+    {"swiglu_limit", "0", OCTAVO_ERROR_FORMAT, NULL},
+};
+
 static void test_configs(void **state) {
     (void)state;
     check_configs("llama_tied", llama_configs, OCTAVO_COUNT(llama_configs), "config.json");
@@ -182,6 +191,7 @@ static void test_configs(void **state) {
     check_configs("gpt_neox", gpt_neox_configs, OCTAVO_COUNT(gpt_neox_configs), "config.json");
     check_configs("qwen2_moe", qwen2_moe_configs, OCTAVO_COUNT(qwen2_moe_configs), "config.json");
     check_configs("llama4_scout", llama4_configs, OCTAVO_COUNT(llama4_configs), "config.json");
+    check_configs("gpt_oss_mxfp4", gpt_oss_configs, OCTAVO_COUNT(gpt_oss_configs), "config.json");
 }
 
 static void test_contradicting_layers(void **state) {
@@ -247,6 +257,12 @@ static void test_shapes(void **state) {
         {"intermediate_size", "31", OCTAVO_ERROR_FORMAT,
          "\"model.layers.0.feed_forward.experts.gate_up_proj\""},
     };
+    static const bad_config gpt_oss[] = {
+        {"intermediate_size", "72", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.mlp.experts.gate_up_proj_blocks\""},
+        {"intermediate_size", "72", OCTAVO_ERROR_FORMAT,
+         "shape [4, 128, 2, 16] where the config.json asks for [4, 144, 2, 16]"},
+    };
     (void)state;
     check_configs("llama_tied", llama, OCTAVO_COUNT(llama), "model.safetensors");
     check_configs("gemma3", gemma, OCTAVO_COUNT(gemma), "model.safetensors");
@@ -254,6 +270,46 @@ static void test_shapes(void **state) {
     check_configs("gpt_neox", gpt_neox, OCTAVO_COUNT(gpt_neox), "model.safetensors");
     check_configs("qwen2_moe", qwen2_moe, OCTAVO_COUNT(qwen2_moe), "model.safetensors");
     check_configs("llama4_scout", llama4, OCTAVO_COUNT(llama4), "model.safetensors");
+    check_configs("gpt_oss_mxfp4", gpt_oss, OCTAVO_COUNT(gpt_oss), "model.safetensors");
+}
+
+/* A tensor of zeros at the end, in place of one of that name. */
+static void replace_tensor(hf_maker *maker, const char *name, const char *dtype, json_t *shape,
+                           size_t bytes) {
+    char old[160];
+    snprintf(old, sizeof old, "old %s", name);
+    if (json_object_get(maker->header, name)) hf_maker_rename(maker, name, old);
+    maker->data = realloc(maker->data, maker->data_size + bytes);
+    assert_non_null(maker->data);
+    memset(maker->data + maker->data_size, 0, bytes);
+    (void)json_object_set_new(maker->header, name,
+                              json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape", shape,
+                                        "data_offsets", (json_int_t)maker->data_size,
+                                        (json_int_t)(maker->data_size + bytes)));
+    maker->data_size += bytes;
+}
+
+/* 16 experts of a width of 16, which are half a block. */
+static void test_half_blocks(void **state) {
+    const char *down = "model.layers.0.mlp.experts.down_proj_blocks";
+    hf_maker maker;
+    octavo_error error;
+    (void)state;
+    hf_maker_start(&maker, "gpt_oss_mxfp4");
+    hf_maker_set(&maker, "num_local_experts", "16");
+    hf_maker_set(&maker, "intermediate_size", "16");
+    replace_tensor(&maker, "model.layers.0.mlp.router.weight", "BF16", json_pack("[i, i]", 16, 64),
+                   16 * 64 * 2);
+    json_t *blocks =
+        json_object_get(maker.header, "model.layers.0.mlp.experts.gate_up_proj_blocks");
+    json_t *scales =
+        json_object_get(maker.header, "model.layers.0.mlp.experts.gate_up_proj_scales");
+    (void)json_object_set_new(blocks, "shape", json_pack("[i, i, i, i]", 16, 32, 2, 16));
+    (void)json_object_set_new(scales, "shape", json_pack("[i, i, i]", 16, 32, 2));
+    replace_tensor(&maker, down, "U8", json_pack("[i, i, i, i]", 16, 64, 1, 16), 16 * 64 * 16);
+    hf_maker_write(&maker);
+    refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, down, "16 inputs");
+    hf_maker_end(&maker);
 }
 
 /* Every tensor in turn is away, has its axes swapped or a type that cannot be run. */
@@ -274,7 +330,8 @@ static void check_tensor(const char *from, const char *name) {
     refused(open_path(maker.path, &error), OCTAVO_ERROR_FORMAT, &error, name, "model.safetensors");
     (void)json_array_remove(shape, json_array_size(shape) - 1);
 
-    (void)json_object_set_new(entry, "dtype", json_string("I16"));
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    (void)json_object_set_new(entry, "dtype", json_string(strcmp(dtype, "U8") == 0 ? "I8" : "I16"));
     hf_maker_write(&maker);
     refused(open_path(maker.path, &error), OCTAVO_ERROR_UNSUPPORTED, &error, name,
             "model.safetensors");
@@ -282,8 +339,9 @@ static void check_tensor(const char *from, const char *name) {
 }
 
 static void test_tensors(void **state) {
-    static const char *const names[] = {"llama_tied", "gemma3",   "olmo2",     "phi3",
-                                        "cohere2",    "gpt_neox", "qwen2_moe", "llama4_scout"};
+    static const char *const names[] = {"llama_tied", "gemma3",       "olmo2",
+                                        "phi3",       "cohere2",      "gpt_neox",
+                                        "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4"};
     (void)state;
     for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;
@@ -338,8 +396,8 @@ static void test_folders(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configs), cmocka_unit_test(test_contradicting_layers),
-        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_half_blocks),
+        cmocka_unit_test(test_tensors), cmocka_unit_test(test_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,8 @@ int main(int argc, char **argv) {
         "\"attn_temperature_tuning\":true,\"floor_scale\":16,\"attn_scale\":0.3," SIZES "}",
         "{\"model_type\":\"gpt_oss\",\"num_local_experts\":4,\"num_experts_per_tok\":2,"
         "\"swiglu_limit\":7.0,\"sliding_window\":9,\"layer_types\":[\"sliding_attention\","
-        "\"full_attention\",\"sliding_attention\",\"full_attention\"]," SIZES "}",
+        "\"full_attention\",\"sliding_attention\",\"full_attention\"],"
+        "\"quantization_config\":{\"quant_method\":\"mxfp4\"}," SIZES "}",
         "{\"model_type\":\"mixtral\",\"num_local_experts\":4,\"num_experts_per_tok\":2," SIZES "}",
         "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
         "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"
