@@ -349,9 +349,9 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
     for (int e = 0; e < weight->stack && !status; e++) {
         const expert_source source = {&tensor, (size_t)e * bytes, bytes, columns, NULL};
         status = pack_expert(load, weight, e, &source);
+        if (is_columns && load->options->pool)
+            octavo_checkpoint_drop(load->checkpoint, &tensor, source.begin, bytes);
     }
-    if (is_columns && load->options->pool)
-        octavo_checkpoint_drop(load->checkpoint, &tensor, 0, tensor.bytes);
     return status;
 }
 
@@ -371,10 +371,11 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
         const expert_source source = {&found.blocks, (size_t)e * bytes, bytes + scale_bytes,
                                       columns, found.scales.data + (size_t)e * scale_bytes};
         status = pack_expert(load, weight, e, &source);
+        if (load->options->pool)
+            octavo_checkpoint_drop(load->checkpoint, &found.blocks, source.begin, bytes);
     }
-    if (!load->options->pool) return status;
-    octavo_checkpoint_drop(load->checkpoint, &found.blocks, 0, found.blocks.bytes);
-    octavo_checkpoint_drop(load->checkpoint, &found.scales, 0, found.scales.bytes);
+    if (load->options->pool)
+        octavo_checkpoint_drop(load->checkpoint, &found.scales, 0, found.scales.bytes);
     return status;
 }
 
