@@ -32,6 +32,11 @@ static const octavo_command COMMANDS[] = {
      octavo_command_bench},
     {"inspect", "MODEL", "Shows what is in a model file, without loading it.", NULL,
      octavo_command_inspect},
+    {"quantize", "IN OUT", "Writes a GGUF model anew with weights of another type.",
+     "Matrices get the type; norms, biases, routers and what is small stay as they are. Errors "
+     "are\n"
+     "shares of a tensor's root mean square, of the values as they are read again.",
+     octavo_command_quantize},
     {"tokenize", "MODEL", "Turns text into token ids, and back.",
      "Reads one JSON string a line and writes one JSON array of ids a line.",
      octavo_command_tokenize},

@@ -15,7 +15,7 @@
 
 /* ---- matrices ---- */
 
-static bool packed_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
+bool octavo_weight_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
     static const struct {
         octavo_ggml_type source;
         octavo_weight_type packed;
@@ -268,7 +268,7 @@ static octavo_status refuse_scale(octavo_loader *load, const octavo_checkpoint_t
 
 static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                octavo_weight_type *type) {
-    if (tensor->has_type && packed_type_of(tensor->type, type))
+    if (tensor->has_type && octavo_weight_type_of(tensor->type, type))
         return load->checkpoint->gguf ? refuse_scale(load, tensor) : OCTAVO_OK;
     return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
                           "tensor \"%s\" (%s): type %s cannot be run by this version; %s",

@@ -45,6 +45,7 @@ expect machine bench m
 expect attention bench ''
 expect --batch bench attention --b
 expect columns bench attention --layout ''
+expect q4_0 quantize in.gguf out.gguf --type q4
 expect --depth bench m.gguf --d
 cd "$SOURCE"
 expect README.md run READ
