@@ -273,7 +273,7 @@ static octavo_status read_hf(const source *from, const octavo_rope_source *about
     const octavo_config_reader *reader = from->top;
     const octavo_key base_key = {NULL, "rope_theta"};
     octavo_config_reader scaling;
-    bool is_by_layer;
+    bool is_by_layer = false;
     octavo_status status = find_scaling(reader, about->layer_type, &scaling, &is_by_layer);
     if (status) return status;
     const bool is_about_this = scaling.object && (about->is_scaled || is_by_layer);
