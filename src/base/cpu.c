@@ -109,24 +109,22 @@ octavo_cpu_flags octavo_cpu_detect(void) {
 
 #elif defined(__aarch64__)
 
-static bool bf16_is_slow(void) {
-    return false;
-}
-
 octavo_cpu_flags octavo_cpu_detect(void) {
     return OCTAVO_CPU_NEON; /* part of the AArch64 baseline */
 }
 
 #else
 
-static bool bf16_is_slow(void) {
-    return false;
-}
-
 octavo_cpu_flags octavo_cpu_detect(void) {
     return 0;
 }
 
+#endif
+
+#if !defined(__x86_64__) && !defined(__i386__)
+static bool bf16_is_slow(void) {
+    return false;
+}
 #endif
 
 /* "scalar, avx2": the levels within `flags`. */

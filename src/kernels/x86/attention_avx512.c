@@ -5,6 +5,7 @@
  */
 #include "kernels/attention.h"
 #include "kernels/x86/attention_load.h"
+#include "kernels/x86/attention_tile_avx512.h"
 #include "kernels/x86/attention_transpose.h"
 #include "kernels/x86/vector_ops_avx512.h"
 
@@ -37,16 +38,6 @@ static OCTAVO_ALWAYS_INLINE void vec_load_group(vec x[1], const void *row, int64
     const uint8_t *bytes = row;
     x[0] = type == FP8_E4M3 ? _mm512_cvtph_ps(load_fp8_as_f16(bytes + i, type))
                             : vec_load_type(row, i, type);
-}
-
-static OCTAVO_ALWAYS_INLINE void vec_load_acc(vec a[1], const float *acc, const int type) {
-    (void)type;
-    a[0] = _mm512_loadu_ps(acc);
-}
-
-static OCTAVO_ALWAYS_INLINE void vec_store_acc(float *acc, const vec a[1], const int type) {
-    (void)type;
-    _mm512_storeu_ps(acc, a[0]);
 }
 
 static OCTAVO_ALWAYS_INLINE vec vec_word_lane(const uint32_t *words, const int lane,
@@ -92,12 +83,6 @@ static inline vec vec_count(float first, int add) {
 static inline vec keep_range(vec x, int first, int begin, int end) {
     const uint64_t inside = ~(uint64_t)0 << begin & ~(uint64_t)0 >> (OCTAVO_SOFTMAX_BLOCK - end);
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), (__mmask16)(inside >> first), x);
-}
-
-/* Up to 24 accumulators. */
-static inline int tile_groups(int rows) {
-    (void)rows;
-    return 4;
 }
 
 /* Of one token's keys: enough accumulators to keep both pipes busy. */

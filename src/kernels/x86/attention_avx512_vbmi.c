@@ -5,7 +5,7 @@
  * bytes of every number, NaN and subnormal ones included, exactly.
  */
 #include "kernels/attention.h"
-#include "kernels/attention_types.h"
+#include "kernels/x86/attention_tile_avx512.h"
 #include "kernels/x86/intrinsics.h"
 #include "kernels/x86/vector_ops_avx512.h"
 
@@ -110,27 +110,12 @@ static OCTAVO_ALWAYS_INLINE void vec_load_groups(vec x[4], const uint8_t *row, c
     widen_fp8(x, _mm512_permutexvar_epi8(_mm512_load_si512(by_row), bytes), type);
 }
 
-static OCTAVO_ALWAYS_INLINE void vec_load_acc(vec a[1], const float *acc, const int type) {
-    (void)type;
-    a[0] = _mm512_loadu_ps(acc);
-}
-
-static OCTAVO_ALWAYS_INLINE void vec_store_acc(float *acc, const vec a[1], const int type) {
-    (void)type;
-    _mm512_storeu_ps(acc, a[0]);
-}
-
 static OCTAVO_ALWAYS_INLINE vec vec_word_lane(const uint32_t *words, const int lane,
                                               const int type) {
     const __m512i bytes = _mm512_loadu_si512(words);
     vec lanes[4];
     widen_fp8(lanes, _mm512_permutexvar_epi8(_mm512_load_si512(by_word), bytes), type);
     return lanes[lane];
-}
-
-static inline int tile_groups(int rows) {
-    (void)rows;
-    return 4;
 }
 
 #include "kernels/attention_entries_tmpl.h"
