@@ -184,11 +184,40 @@ static void many_decodes_are_left_whole(void **state) {
     octavo_free_aligned(w.memory);
 }
 
+static int64_t scratch_bytes(const octavo_attention_limits *limits) {
+    const int64_t part = OCTAVO_ATTENTION_PART_HEAD + octavo_attention_width(&limits->heads);
+    return (int64_t)octavo_attention_workspace_bytes(limits) -
+           octavo_attention_max_parts(limits) * part * (int64_t)sizeof(float);
+}
+
+/* As many rows as fit what scratch may take: one more would not. */
+static void rows_fit_their_scratch(void **state) {
+    (void)state;
+    for (int turn = 0; turn < 20000; turn++) {
+        octavo_attention_limits limits = {
+            .heads = {1, 1, 1 + random_below(OCTAVO_ATTENTION_MAX_KEY_DIM), 0},
+            .max_tokens = 1,
+            .max_seqs = 1,
+            .n_threads = 1};
+        limits.heads.value_dim = 1 + random_below(OCTAVO_ATTENTION_MAX_DIM);
+        const int64_t least = (int64_t)octavo_attention_least_scratch(&limits.heads);
+        limits.tuning.scratch_bytes = least + random_below(turn % 2 ? 3 << 20 : 20000);
+        const int32_t rows = octavo_attention_max_rows(&limits);
+        const int64_t bytes = scratch_bytes(&limits);
+        assert_true(rows >= 1 && bytes <= limits.tuning.scratch_bytes);
+        /* what a row adds: its lanes, and by sixteens a line of each of seven small arrays */
+        int64_t more = (octavo_attention_query_width(&limits.heads) +
+                        2 * octavo_attention_width(&limits.heads) + OCTAVO_SOFTMAX_BLOCK) *
+                       (int64_t)sizeof(float);
+        if (rows % 16 == 0) more += 7 * OCTAVO_ALIGN;
+        if (rows < 512) assert_true(bytes + more > limits.tuning.scratch_bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_planned_once),
-        cmocka_unit_test(a_long_decode_is_shared),
-        cmocka_unit_test(one_head_is_shared),
+        cmocka_unit_test(rows_fit_their_scratch),      cmocka_unit_test(every_row_is_planned_once),
+        cmocka_unit_test(a_long_decode_is_shared),     cmocka_unit_test(one_head_is_shared),
         cmocka_unit_test(many_decodes_are_left_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
