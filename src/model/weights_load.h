@@ -28,6 +28,16 @@ typedef struct octavo_row_map {
     int64_t first, group, stride;
 } octavo_row_map;
 
+static inline int64_t octavo_source_row(const octavo_row_map *rows, int64_t row) {
+    if (rows->all == 0) return row;
+    return rows->first + row / rows->group * rows->stride + row % rows->group;
+}
+
+/* Counts bytes of the tensor as done and tells the caller of the load, who may stop it. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_report(octavo_loader *load,
+                                                   const octavo_checkpoint_tensor *tensor,
+                                                   uint64_t bytes);
+
 /* Statuses as octavo_weights_load. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight,
                                                    int64_t n, int64_t k, octavo_row_map rows,

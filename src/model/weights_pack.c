@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing. The file's pages are given back to the system strip by strip as they are packed, so
+ * nothing is twice in memory for longer than a strip.
+ */
+#include "model/weights_pack.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/weights_mxfp4.h"
+
+#include <string.h>
+
+/* Source bytes that are packed, by all threads, before their pages are given back. */
+enum { STRIP_BYTES = 8 << 20 };
+
+typedef struct pack_job {
+    octavo_pack_source source;
+    const uint8_t *from; /* the matrix in its tensor */
+    const octavo_weight *weight;
+    uint8_t *to;
+    uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
+    int64_t panel_begin, panel_end; /* of the strip */
+} pack_job;
+
+/* Rows of panels that are neighbours in the file need no copy. */
+static bool is_scattered(const octavo_row_map *rows) {
+    return rows->stride > 0 && rows->group % OCTAVO_PANEL != 0;
+}
+
+/* Columns [row, row + n) of a matrix of floats as rows. */
+static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+    const size_t size = job->source.row_bytes / (size_t)job->weight->k;
+    for (int64_t k = 0; k < job->weight->k; k++) {
+        const octavo_column_map *map = &job->source.columns;
+        const uint8_t *from =
+            job->from + (size_t)(k * map->columns + map->first + row * map->step) * size;
+        for (int i = 0; i < n; i++)
+            memcpy(copy + (size_t)i * job->source.row_bytes + (size_t)k * size,
+                   from + (size_t)(i * map->step) * size, size);
+    }
+}
+
+/* Columns [row, row + n) of MXFP4 as rows: of these, unlike floats, each lies in one piece. */
+static void join(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+    const octavo_weight_info *info = octavo_weight_info_of(job->weight->type);
+    const int64_t blocks = job->weight->k / info->source_inputs;
+    for (int i = 0; i < n; i++) {
+        const int64_t first =
+            (job->source.columns.first + (row + i) * job->source.columns.step) * blocks;
+        octavo_mxfp4_join(copy + (size_t)i * job->source.row_bytes,
+                          job->from + first * (info->source_bytes - 1), job->source.scales + first,
+                          blocks);
+    }
+}
+
+/* Rows [row, row + n) of the matrix, one behind the other. */
+static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row, int n) {
+    if (!job->scratch)
+        return job->from +
+               (size_t)octavo_source_row(&job->source.rows, row) * job->source.row_bytes;
+    uint8_t *copy = job->scratch + (size_t)thread * OCTAVO_PANEL * job->source.row_bytes;
+    if (job->source.columns.columns > 0) {
+        (job->source.scales ? join : transpose)(job, copy, row, n);
+        return copy;
+    }
+    for (int i = 0; i < n; i++)
+        memcpy(copy + (size_t)i * job->source.row_bytes,
+               job->from +
+                   (size_t)octavo_source_row(&job->source.rows, row + i) * job->source.row_bytes,
+               job->source.row_bytes);
+    return copy;
+}
+
+static void pack_thread(void *arg, int thread, int n_threads) {
+    const pack_job *job = arg;
+    const octavo_weight *weight = job->weight;
+    const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
+    int64_t begin, end;
+    octavo_pool_share(job->panel_end - job->panel_begin, 1, thread, n_threads, &begin, &end);
+    for (int64_t p = job->panel_begin + begin; p < job->panel_begin + end; p++) {
+        int64_t left = weight->n - p * OCTAVO_PANEL;
+        int n = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL;
+        octavo_weight_pack(weight->type, job->to + (size_t)p * panel_bytes,
+                           rows_of_panel(job, thread, p * OCTAVO_PANEL, n), job->source.row_bytes,
+                           n, weight->k);
+    }
+}
+
+static octavo_status keep_matrix(octavo_loader *load, void *matrix) {
+    octavo_model_weights *weights = load->weights;
+    if (weights->n_matrices == weights->capacity_matrices) {
+        int wanted = weights->capacity_matrices ? weights->capacity_matrices * 2 : 64;
+        void **moved = octavo_realloc(weights->matrices, (size_t)wanted * sizeof *moved);
+        if (!moved)
+            return octavo_fail_memory(load->error, "list of matrices",
+                                      (uint64_t)wanted * sizeof *moved);
+        weights->matrices = moved;
+        weights->capacity_matrices = wanted;
+    }
+    weights->matrices[weights->n_matrices++] = matrix;
+    return OCTAVO_OK;
+}
+
+static void pack_strips(octavo_loader *load, pack_job *job) {
+    const octavo_checkpoint_tensor *tensor = job->source.tensor;
+    const int64_t n_panels = (job->weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
+    const size_t panel_bytes = job->source.row_bytes * OCTAVO_PANEL;
+    const int64_t strip = panel_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / panel_bytes) : 1;
+    const bool is_plain = job->source.rows.all == 0 && job->source.columns.columns == 0;
+    const size_t bytes = job->source.row_bytes * (size_t)job->weight->n;
+    if (job->source.begin == 0) octavo_checkpoint_will_need(load->checkpoint, tensor);
+    for (int64_t p = 0; p < n_panels; p += strip) {
+        job->panel_begin = p;
+        job->panel_end = p + strip < n_panels ? p + strip : n_panels;
+        octavo_pool_run(load->options->pool, pack_thread, job);
+        if (!is_plain) continue;
+        size_t begin = (size_t)p * panel_bytes, end = (size_t)job->panel_end * panel_bytes;
+        octavo_checkpoint_drop(load->checkpoint, tensor, job->source.begin + begin,
+                               (end < bytes ? end : bytes) - begin);
+    }
+    if (job->source.rows.all > 0)
+        octavo_checkpoint_drop(load->checkpoint, tensor, 0, tensor->bytes);
+}
+
+octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight, const char *name) {
+    if (!load->options->pool) return OCTAVO_OK;
+    size_t bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
+    if (weight->stack > 0 && bytes > SIZE_MAX / (size_t)weight->stack)
+        return octavo_fail_memory(load->error, name, UINT64_MAX);
+    if (weight->stack > 0) bytes *= (size_t)weight->stack;
+    uint8_t *data = octavo_alloc_aligned(bytes);
+    if (!data) return octavo_fail_memory(load->error, name, bytes);
+    octavo_status status = keep_matrix(load, data);
+    if (status) {
+        octavo_free_aligned(data);
+        return status;
+    }
+    weight->data = data;
+    return OCTAVO_OK;
+}
+
+static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const char *name) {
+    const size_t rows = (size_t)octavo_pool_threads(load->options->pool) * OCTAVO_PANEL;
+    job->scratch = octavo_alloc_zero(rows, job->source.row_bytes);
+    return job->scratch ? OCTAVO_OK
+                        : octavo_fail_memory(load->error, name, rows * job->source.row_bytes);
+}
+
+octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weight, int expert,
+                                 const octavo_pack_source *source) {
+    const size_t matrix_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
+    load->weights->packed_bytes += matrix_bytes;
+    if (!load->options->pool) return OCTAVO_OK;
+    pack_job job = {.source = *source,
+                    .from = source->tensor->data + source->begin,
+                    .weight = weight,
+                    .to = (uint8_t *)(uintptr_t)weight->data + (size_t)expert * matrix_bytes};
+    octavo_status status = OCTAVO_OK;
+    if ((is_scattered(&source->rows) || source->columns.columns > 0) &&
+        (status = alloc_scratch(load, &job, source->tensor->name)))
+        return status;
+    pack_strips(load, &job);
+    octavo_free(job.scratch);
+    return octavo_load_report(load, source->tensor, (uint64_t)weight->n * source->row_bytes);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing matrices for weights_load.c: rows are taken from where they lie in a tensor, by all
+ * threads, panel by panel.
+ */
+#ifndef OCTAVO_MODEL_WEIGHTS_PACK_H
+#define OCTAVO_MODEL_WEIGHTS_PACK_H
+
+#include "model/weights_load.h"
+
+/* Where the rows of a matrix lie. */
+typedef struct octavo_pack_source {
+    const octavo_checkpoint_tensor *tensor;
+    size_t begin;     /* of the matrix in it */
+    size_t row_bytes; /* with scales apart those of both */
+    octavo_row_map rows;
+    octavo_column_map columns;
+    const uint8_t *scales; /* of MXFP4 where they lie apart: the matrix's columns'; or NULL */
+} octavo_pack_source;
+
+/* Both do no more than count where weights are only checked (no pool).
+ *
+ * Memory for the matrix, or for all of the stack; the weights own it. */
+OCTAVO_MUST_CHECK octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight,
+                                                  const char *name);
+/* Packs the matrix, of a stack that of the expert, and reports its bytes as done. */
+OCTAVO_MUST_CHECK octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weight,
+                                                   int expert, const octavo_pack_source *source);
+
+#endif
