@@ -265,8 +265,9 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
         octavo_buffer_printf(out, ",\"scale\":%.9g", (double)p->scale);
         break;
     case OCTAVO_OP_TEMPERATURE:
-        octavo_buffer_printf(out, ",\"scale\":%.9g,\"period\":%.9g", (double)p->temperature.scale,
-                             (double)p->temperature.period);
+        octavo_buffer_printf(out, ",\"scale\":%.9g,\"period\":%.9g,\"first\":%d",
+                             (double)p->temperature.scale, (double)p->temperature.period,
+                             p->temperature.first);
         break;
     case OCTAVO_OP_ROUTE:
         octavo_buffer_printf(

@@ -79,7 +79,8 @@ typedef struct octavo_model_config {
     float logit_soft_cap; /* 0 none */
     float attention_scale;
     float attention_soft_cap;       /* 0 none */
-    octavo_temperature temperature; /* of layers without rope */
+    octavo_temperature temperature; /* of layers without rope, or of all */
+    bool has_temperature_everywhere;
     octavo_activation activation;
     float swiglu_limit; /* of its SWIGLU */
     octavo_rope_pairing pairing;

@@ -38,6 +38,7 @@ static octavo_status read_attention(const octavo_config_reader *reader,
                                          &config->temperature.scale)) ||
         (status = octavo_family_no_rope(reader, config)))
         return status;
+    config->temperature.first = 1;
     if (!is_tuned) config->temperature.period = 0.0f;
     if (has_norm) config->qk_norm = OCTAVO_QK_NORM_ROPED;
     for (int i = 0; i < config->n_layers; i++)

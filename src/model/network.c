@@ -217,7 +217,8 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
     desc.rope_table = l->rope == OCTAVO_NO_ROPE ? OCTAVO_NO_TENSOR : rope_tables[l->rope];
     desc.window = l->window;
     desc.chunk = l->chunk;
-    if (l->rope == OCTAVO_NO_ROPE) desc.temperature = c->temperature;
+    if (l->rope == OCTAVO_NO_ROPE || c->has_temperature_everywhere)
+        desc.temperature = c->temperature;
     return desc;
 }
 

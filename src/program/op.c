@@ -115,7 +115,8 @@ static void run_temperature(octavo_run *run, const octavo_op *op, int thread, in
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *x = octavo_row_of(run, op->out, t);
-        const double periods = floor(((double)run->step->positions[t] + 1.0) / (double)by->period);
+        const double periods =
+            floor(((double)run->step->positions[t] + by->first) / (double)by->period);
         run->vector.scale_mul(x, x, 1.0f + by->scale * (float)log(1.0 + periods), NULL, width);
     }
 }

@@ -112,9 +112,10 @@ typedef enum octavo_rope_pairing {
     OCTAVO_ROPE_PAIRWISE, /* dimensions 2i and 2i + 1 (GPT-J) */
 } octavo_rope_pairing;
 
-/* Queries at position p are multiplied by 1 + scale * ln(1 + floor((p + 1) / period)). */
+/* Queries at position p are multiplied by 1 + scale * ln(1 + floor((p + first) / period)). */
 typedef struct octavo_temperature {
     float scale, period; /* period 0: they are not */
+    int first;           /* what the first position counts as, 0 or 1 */
 } octavo_temperature;
 
 /* How a token's experts follow from its logits. Scores are the softmax or the sigmoids of all

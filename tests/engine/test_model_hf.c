@@ -9,9 +9,9 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied", "gemma3",       "olmo2",
-                                     "phi3",       "cohere2",      "gpt_neox",
-                                     "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4"};
+static const char *const models[] = {"llama_tied",    "gemma3",    "olmo2",     "phi3",
+                                     "cohere2",       "gpt_neox",  "qwen2_moe", "llama4_scout",
+                                     "gpt_oss_mxfp4", "ministral3"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -88,6 +88,10 @@ typedef struct variant {
 #define SHORT "[1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0]"
 #define LONG  "[1.0, 1.4, 2.0, 3.0, 4.5, 6.0, 9.0, 14.0]"
 
+#define MINISTRAL(more)                                                                            \
+    "{\"type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 8.0, "                              \
+    "\"original_max_position_embeddings\": 32, \"mscale\": 1, \"mscale_all_dim\": 1" more "}"
+
 static const variant variants[] = {
     {"llama_tied", {{"rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}"}}, false},
     {"llama_tied",
@@ -108,6 +112,15 @@ static const variant variants[] = {
                        "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 64}"}},
      true},
     {"llama_tied", {{"model_type", "\"mistral\""}, {"sliding_window", "24"}}, true},
+    {"llama_tied", {{"model_type", "\"ministral\""}, {"sliding_window", "24"}}, true},
+    {"ministral3", {{"rope_parameters", MINISTRAL("")}}, true},
+    {"ministral3", {{"rope_parameters", MINISTRAL(", \"llama_4_scaling_beta\": 0.3")}}, false},
+    {"ministral3",
+     {{"rope_parameters", ""},
+      {"rope_theta", "10000.0"},
+      {"rope_scaling", MINISTRAL(", \"llama_4_scaling_beta\": 0.3")}},
+     false},
+    {"ministral3", {{"sliding_window", "24"}}, true},
     {"gemma3",
      {{"rope_theta", ""},
       {"rope_local_base_freq", ""},

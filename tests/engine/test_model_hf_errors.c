@@ -182,6 +182,16 @@ static const bad_config gpt_oss_configs[] = {
     {"swiglu_limit", "0", OCTAVO_ERROR_FORMAT, NULL},
 };
 
+static const bad_config ministral3_configs[] = {
+    {"rope_parameters", "{\"llama_4_scaling_beta\": 0.3, \"rope_theta\": 10000.0}",
+     OCTAVO_ERROR_NOT_FOUND, "original_max_position_embeddings"},
+    {"rope_parameters", YARN(", \"llama_4_scaling_beta\": -1"), OCTAVO_ERROR_FORMAT,
+     "llama_4_scaling_beta"},
+    {"rope_parameters",
+     YARN(", \"llama_4_scaling_beta\": 1, \"original_max_position_embeddings\": 0"),
+     OCTAVO_ERROR_FORMAT, "original_max_position_embeddings"},
+};
+
 static void test_configs(void **state) {
     (void)state;
     check_configs("llama_tied", llama_configs, OCTAVO_COUNT(llama_configs), "config.json");
@@ -190,6 +200,8 @@ static void test_configs(void **state) {
     check_configs("cohere2", cohere2_configs, OCTAVO_COUNT(cohere2_configs), "config.json");
     check_configs("gpt_neox", gpt_neox_configs, OCTAVO_COUNT(gpt_neox_configs), "config.json");
     check_configs("qwen2_moe", qwen2_moe_configs, OCTAVO_COUNT(qwen2_moe_configs), "config.json");
+    check_configs("ministral3", ministral3_configs, OCTAVO_COUNT(ministral3_configs),
+                  "config.json");
     check_configs("llama4_scout", llama4_configs, OCTAVO_COUNT(llama4_configs), "config.json");
     check_configs("gpt_oss_mxfp4", gpt_oss_configs, OCTAVO_COUNT(gpt_oss_configs), "config.json");
 }
