@@ -233,6 +233,7 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
                                  octavo_error *error) {
     const octavo_family *family;
     octavo_status status = octavo_family_find(checkpoint, &family, error);
+    *config = (octavo_model_config){0};
     if (status) return status;
     const octavo_config_reader reader = {
         .checkpoint = checkpoint,

@@ -48,9 +48,40 @@ static octavo_status read_layer_type(const octavo_config_reader *reader, octavo_
     return OCTAVO_OK;
 }
 
+static const octavo_key PATTERN = {"attention.sliding_window_pattern", "sliding_window_pattern"};
+
+octavo_status octavo_family_window_period(const octavo_config_reader *reader, int64_t fallback,
+                                          int64_t low, int64_t *period) {
+    octavo_gguf_array array;
+    *period = fallback;
+    if (octavo_config_array(reader, PATTERN, &array)) return OCTAVO_OK;
+    return octavo_config_integer(reader, PATTERN, fallback, low, 1 << 20, period);
+}
+
+/* One flag for each layer: does it slide? */
+static octavo_status set_listed(const octavo_config_reader *reader, octavo_model_config *config,
+                                const octavo_window_rule *rule, const octavo_gguf_array *list) {
+    if (list->count != (size_t)config->n_layers)
+        return octavo_config_fail(reader, PATTERN, OCTAVO_ERROR_FORMAT,
+                                  "not one entry for each of the %d layers; the file is damaged",
+                                  config->n_layers);
+    for (int i = 0; i < config->n_layers; i++) {
+        if (octavo_gguf_array_i64(list, (size_t)i) == 0) continue;
+        if (rule->window == 0)
+            return octavo_config_fail(reader, PATTERN, OCTAVO_ERROR_FORMAT,
+                                      "layer %d slides, but the file gives no window; it "
+                                      "contradicts itself",
+                                      i);
+        set_window(&config->layers[i], rule);
+    }
+    return OCTAVO_OK;
+}
+
 octavo_status octavo_family_windows(const octavo_config_reader *reader, octavo_model_config *config,
                                     const octavo_window_rule *rule) {
     const octavo_key key = {NULL, "layer_types"};
+    octavo_gguf_array list;
+    if (octavo_config_array(reader, PATTERN, &list)) return set_listed(reader, config, rule, &list);
     if (!octavo_config_has(reader, key)) {
         for (int i = 0; i < config->n_layers && rule->window > 0; i++)
             if (is_sliding(rule, i)) set_window(&config->layers[i], rule);

@@ -68,11 +68,38 @@ static octavo_status fail_kind(const octavo_config_reader *reader, octavo_key ke
                               "not %s; the file is damaged or made for another program", kind);
 }
 
+bool octavo_config_array(const octavo_config_reader *reader, octavo_key key,
+                         octavo_gguf_array *array) {
+    char full[KEY_SIZE];
+    octavo_error ignored;
+    return !octavo_config_is_hf(reader) && octavo_config_has(reader, key) &&
+           octavo_gguf_get_integers(reader->checkpoint->gguf, gguf_key(reader, key, full), array,
+                                    &ignored) == OCTAVO_OK &&
+           array->count > 0;
+}
+
+static octavo_status read_equal(const octavo_config_reader *reader, octavo_key key,
+                                const octavo_gguf_array *array, int64_t *value) {
+    *value = octavo_gguf_array_i64(array, 0);
+    for (size_t i = 1; i < array->count; i++)
+        if (octavo_gguf_array_i64(array, i) != *value)
+            return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
+                                      "layers that differ in this number (%lld, and %lld in layer "
+                                      "%zu) are not in this version",
+                                      (long long)*value, (long long)octavo_gguf_array_i64(array, i),
+                                      i);
+    return OCTAVO_OK;
+}
+
 octavo_status octavo_config_integer(const octavo_config_reader *reader, octavo_key key,
                                     int64_t fallback, int64_t low, int64_t high, int64_t *value) {
     int64_t read = fallback;
+    octavo_gguf_array array;
     if (!octavo_config_has(reader, key)) {
         if (fallback == OCTAVO_REQUIRED) return fail_missing(reader, key);
+    } else if (octavo_config_array(reader, key, &array)) {
+        octavo_status status = read_equal(reader, key, &array, &read);
+        if (status) return status;
     } else if (octavo_config_is_hf(reader)) {
         const json_t *json = json_of(reader, key);
         if (!json_is_integer(json)) return fail_kind(reader, key, "a whole number");

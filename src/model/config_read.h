@@ -36,10 +36,14 @@ bool octavo_config_has(const octavo_config_reader *reader, octavo_key key);
 bool octavo_config_is_null(const octavo_config_reader *reader, octavo_key key);
 
 /* Results are untouched on failure. Statuses: NOT_FOUND (required, and absent), FORMAT (of another
- * kind, out of range). */
+ * kind, out of range). An array in GGUF metadata that has the same number for every layer is as
+ * that number; UNSUPPORTED where they differ. */
 OCTAVO_MUST_CHECK octavo_status octavo_config_integer(const octavo_config_reader *reader,
                                                       octavo_key key, int64_t fallback, int64_t low,
                                                       int64_t high, int64_t *value);
+/* In GGUF metadata, an array of integers or flags in place of one value: true where there is. */
+bool octavo_config_array(const octavo_config_reader *reader, octavo_key key,
+                         octavo_gguf_array *array);
 /* A finite number above 0. */
 OCTAVO_MUST_CHECK octavo_status octavo_config_positive(const octavo_config_reader *reader,
                                                        octavo_key key, double fallback,

@@ -37,9 +37,9 @@ typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
 octavo_family_fn octavo_family_cohere2, octavo_family_gemma, octavo_family_gemma2,
     octavo_family_gemma3, octavo_family_glm4, octavo_family_gpt_neox, octavo_family_gpt_oss,
     octavo_family_granite, octavo_family_llama, octavo_family_llama4, octavo_family_ministral3,
-    octavo_family_mistral, octavo_family_mixtral, octavo_family_olmo2, octavo_family_phi3,
-    octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe,
-    octavo_family_smollm3, octavo_family_starcoder2;
+    octavo_family_mistral, octavo_family_mixtral, octavo_family_olmo2, octavo_family_olmo3,
+    octavo_family_phi3, octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3,
+    octavo_family_qwen3_moe, octavo_family_smollm3, octavo_family_starcoder2;
 extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4_names[],
     octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
     octavo_family_gpt_oss_gguf_names[], octavo_family_mixtral_names[], octavo_family_llama4_names[],
@@ -75,8 +75,13 @@ typedef struct octavo_window_rule {
     int64_t first, period;
 } octavo_window_rule;
 
-/* Sets the layers by "layer_types" of config.json, or by the rule where there is none. Other layers
- * keep their rope. */
+/* Reads the period. GGUF files may have a list in its place, which octavo_family_windows takes. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_window_period(const octavo_config_reader *reader,
+                                                            int64_t fallback, int64_t low,
+                                                            int64_t *period);
+
+/* Sets the layers by "layer_types" of config.json or the list of flags in GGUF metadata, or by the
+ * rule where there is none. Other layers keep their rope. */
 OCTAVO_MUST_CHECK octavo_status octavo_family_windows(const octavo_config_reader *reader,
                                                       octavo_model_config *config,
                                                       const octavo_window_rule *rule);

@@ -9,13 +9,12 @@
 octavo_status octavo_family_cohere2(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
     const octavo_key scale = {"logit_scale", "logit_scale"};
-    const octavo_key pattern = {"attention.sliding_window_pattern", "sliding_window_pattern"};
     octavo_window_rule rule = {0};
     octavo_status status;
     if ((status = octavo_family_llama(reader, config)) ||
         (status = octavo_config_positive(reader, scale, 0.0625, &config->logit_scale)) ||
         (status = octavo_family_window(reader, 4096, &rule.window)) ||
-        (status = octavo_config_integer(reader, pattern, 4, 1, 1 << 20, &rule.period)))
+        (status = octavo_family_window_period(reader, 4, 1, &rule.period)))
         return status;
     config->pairing = OCTAVO_ROPE_PAIRWISE;
     config->is_parallel = true;

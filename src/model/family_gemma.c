@@ -64,12 +64,11 @@ static octavo_status read_caps(const octavo_config_reader *reader, octavo_model_
 
 static octavo_status read_windows(const octavo_config_reader *reader, octavo_model_config *config,
                                   int rope, int64_t period) {
-    const octavo_key pattern = {"attention.sliding_window_pattern", "sliding_window_pattern"};
     octavo_window_rule rule = {.rope = rope, .period = period};
     octavo_status status;
     if ((status = octavo_family_window(reader, octavo_config_is_hf(reader) ? 4096 : OCTAVO_REQUIRED,
                                        &rule.window)) ||
-        (status = octavo_config_integer(reader, pattern, period, 0, 1 << 20, &rule.period)))
+        (status = octavo_family_window_period(reader, period, 0, &rule.period)))
         return status;
     if (rule.period == 0) rule.window = 0;
     return octavo_family_windows(reader, config, &rule);

@@ -194,6 +194,8 @@ static const variant variants[] = {
     {"gpt_neox", {{"use_parallel_residual", "false"}}, true},
     {"gpt_neox", {{"hidden_act", "\"gelu_new\""}}, true},
     {"olmo2", {{"rms_norm_eps", ""}}, true},
+    {"olmo2", {{"model_type", "\"olmo3\""}}, false},
+    {"olmo2", {{"model_type", "\"olmo3\""}, {"sliding_window", "9"}}, true},
     {"qwen2_moe",
      {{"norm_topk_prob", ""}, {"mlp_only_layers", "[0, 2]"}, {"sliding_window", "9"}},
      false},
