@@ -143,7 +143,8 @@ static octavo_status read_vocab(const octavo_config_reader *reader, octavo_model
     return OCTAVO_OK;
 }
 
-/* GGUF files leave the output out; config.json says so, of the text model or of the whole. */
+/* GGUF files leave the output out; config.json says so, of the text model or of the whole. Where
+ * the two disagree it is the tensor that counts. */
 static octavo_status read_tied(const octavo_config_reader *reader, octavo_model_config *config,
                                const octavo_family_defaults *defaults) {
     const octavo_key key = {NULL, "tie_word_embeddings"};
@@ -152,8 +153,15 @@ static octavo_status read_tied(const octavo_config_reader *reader, octavo_model_
         return OCTAVO_OK;
     }
     octavo_config_reader whole = *reader;
-    if (!octavo_config_has(reader, key)) whole.object = reader->checkpoint->config;
-    return octavo_config_flag(&whole, key, defaults->is_tied, &config->is_tied);
+    char output[OCTAVO_WEIGHT_NAME_SIZE];
+    whole.object = reader->checkpoint->config;
+    if (!octavo_config_has(reader, key))
+        return octavo_config_flag(&whole, key, defaults->is_tied, &config->is_tied);
+    octavo_status status = octavo_config_flag(reader, key, defaults->is_tied, &config->is_tied);
+    if (status || config->is_tied || whole.object == reader->object) return status;
+    octavo_weight_name_make(reader->checkpoint, NULL, OCTAVO_ROLE_OUTPUT, 0, 0, output);
+    if (octavo_checkpoint_find(reader->checkpoint, output) >= 0) return OCTAVO_OK;
+    return octavo_config_flag(&whole, key, false, &config->is_tied);
 }
 
 /* Weights in codes of a tool's own would not be found under their names, which says less. */

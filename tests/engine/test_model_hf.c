@@ -243,6 +243,21 @@ static void test_variants(void **state) {
     }
 }
 
+/* Its part of config.json says that the output is a tensor of its own, the whole that it is not. */
+static void test_tied_outside(void **state) {
+    static float want[N_IDS * MAX_VOCABULARY], got[N_IDS * MAX_VOCABULARY];
+    hf_maker maker;
+    (void)state;
+    const int32_t vocabulary = hf_run(TEST_DATA "/models/gemma3", plain, want);
+    hf_maker_start(&maker, "gemma3");
+    hf_maker_set(&maker, "tie_word_embeddings", "false");
+    maker.config = json_pack("{s:b, s:o}", "tie_word_embeddings", 1, "text_config", maker.config);
+    hf_maker_write(&maker);
+    hf_run(maker.path, plain, got);
+    assert_memory_equal(got, want, sizeof *want * N_IDS * (size_t)vocabulary);
+    hf_maker_end(&maker);
+}
+
 /* The text model inside a multimodal one: its part of config.json, its tensors among others. */
 static void test_nested(void **state) {
     static const char *const prefixes[][2] = {
@@ -420,11 +435,12 @@ static void test_inspect(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),       cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_nested),       cmocka_unit_test(test_sharded),
-        cmocka_unit_test(test_biases),       cmocka_unit_test(test_chat_template),
-        cmocka_unit_test(test_no_tokenizer), cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_lengths),       cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_nested),        cmocka_unit_test(test_tied_outside),
+        cmocka_unit_test(test_sharded),       cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_chat_template), cmocka_unit_test(test_no_tokenizer),
+        cmocka_unit_test(test_inspect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
