@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SUPER_BLOCK = 256, TRIES = 21 };
+enum { SUPER_BLOCK = 256, TRIES = 9 };
 
 /* w = scale * code - min */
 typedef struct fit {
@@ -34,52 +34,90 @@ static float inverse_of(float d) {
     return isinf(inverse) ? 0.0f : inverse;
 }
 
+/* Sums are taken in lanes, so that compilers can make vectors of them. */
+enum { LANES = 8 };
+
+static float dot(const float *x, const float *y, int n) {
+    float lane[LANES] = {0};
+    for (int i = 0; i < n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += x[i + j] * y[i + j];
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* Codes: y x steps to the nearest whole number, of two the even one, within least..most; returns
+ * the sum of their squares. |y x steps| < 2^22. Again in a form for vectors. */
+static int take_codes(int16_t *code, const float *y, int n, float steps, int least, int most) {
+    const float shift = 0x1.8p23f;
+    int squares = 0;
+    for (int i = 0; i < n; i++)
+        code[i] = (int16_t)(octavo_f32_bits(y[i] * steps + shift) - octavo_f32_bits(shift));
+    for (int i = 0; i < n; i++) {
+        const int16_t raised = code[i] < least ? (int16_t)least : code[i];
+        code[i] = raised > most ? (int16_t)most : raised;
+    }
+    for (int i = 0; i < n; i++)
+        squares += code[i] * code[i];
+    return squares;
+}
+
+static float dot_codes(const float *x, const int16_t *code, int n) {
+    float q[OCTAVO_BLOCK];
+    for (int i = 0; i < n; i++)
+        q[i] = code[i];
+    return dot(x, q, n);
+}
+
 /* ---- Q4_K: 8 blocks of 32, codes 0..15, scales and mins 0..63 ---- */
 
+/* Sums over a block's values x and codes q. */
+typedef struct ranged_sums {
+    float x1, x2, q1, q2, xq;
+} ranged_sums;
+
 /* The best scale and min >= 0 for codes, and the squared error that they leave. */
-static float solve_ranged(const float *x, const uint8_t code[OCTAVO_BLOCK], fit *best) {
-    float q1 = 0, q2 = 0, x1 = 0, xq = 0, error = 0;
-    for (int i = 0; i < OCTAVO_BLOCK; i++) {
-        const float q = code[i];
-        q1 += q;
-        q2 += q * q;
-        x1 += x[i];
-        xq += x[i] * q;
-    }
-    const float determinant = OCTAVO_BLOCK * q2 - q1 * q1;
+static float solve_ranged(const ranged_sums *sum, fit *best) {
+    const float n = OCTAVO_BLOCK, determinant = n * sum->q2 - sum->q1 * sum->q1;
     fit found = {0};
     if (determinant > 0.0f) {
-        found.scale = (OCTAVO_BLOCK * xq - q1 * x1) / determinant;
-        found.min = (q1 * xq - q2 * x1) / determinant;
+        found.scale = (n * sum->xq - sum->q1 * sum->x1) / determinant;
+        found.min = (sum->q1 * sum->xq - sum->q2 * sum->x1) / determinant;
     }
     if (!(determinant > 0.0f) || found.min < 0.0f) {
-        found.scale = q2 > 0.0f ? xq / q2 : 0.0f;
+        found.scale = sum->q2 > 0.0f ? sum->xq / sum->q2 : 0.0f;
         found.min = 0.0f;
     }
     if (found.scale < 0.0f) found.scale = 0.0f;
-    for (int i = 0; i < OCTAVO_BLOCK; i++) {
-        const float off = found.scale * code[i] - found.min - x[i];
-        error += off * off;
-    }
     *best = found;
-    return error;
+    /* the sum of (scale q - min - x)^2 */
+    return found.scale * (found.scale * sum->q2 - 2.0f * sum->xq) +
+           found.min * (n * found.min + 2.0f * (sum->x1 - found.scale * sum->q1)) + sum->x2;
 }
 
 static fit fit_ranged(const float *x) {
-    float least = 0.0f, greatest = 0.0f, best_error = INFINITY;
+    static const float ones[OCTAVO_BLOCK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                             1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    float least = 0.0f, greatest = 0.0f, best_error = INFINITY, share[OCTAVO_BLOCK];
+    ranged_sums sum = {.x1 = dot(x, ones, OCTAVO_BLOCK), .x2 = dot(x, x, OCTAVO_BLOCK)};
     fit best = {0};
     for (int i = 0; i < OCTAVO_BLOCK; i++) {
         if (x[i] < least) least = x[i];
         if (x[i] > greatest) greatest = x[i];
     }
     const float inverse = inverse_of(greatest - least);
+    for (int i = 0; i < OCTAVO_BLOCK; i++)
+        share[i] = (x[i] - least) * inverse;
     for (int t = 0; t < TRIES; t++) {
-        uint8_t code[OCTAVO_BLOCK];
+        int16_t code[OCTAVO_BLOCK];
         fit found;
-        const float steps = (14.0f + 0.1f * (float)t) * inverse;
+        int q1 = 0;
+        sum.q2 = (float)take_codes(code, share, OCTAVO_BLOCK, 14.0f + 0.25f * (float)t, 0, 15);
         for (int i = 0; i < OCTAVO_BLOCK; i++)
-            code[i] = (uint8_t)clamp((x[i] - least) * steps, 0, 15);
-        const float error = solve_ranged(x, code, &found);
+            q1 += code[i];
+        sum.q1 = (float)q1;
+        sum.xq = dot_codes(x, code, OCTAVO_BLOCK);
+        const float error = solve_ranged(&sum, &found);
         if (!(error < best_error)) continue;
         best_error = error;
         best = found;
@@ -126,18 +164,17 @@ enum { INNER = 16 };
 
 /* The sign of the scale is such that the extreme value gets a negative code: there are more. */
 static float fit_signed(const float *x) {
-    float extreme = 0.0f, best = 0.0f, best_gain = 0.0f;
+    float extreme = 0.0f, best = 0.0f, best_gain = 0.0f, share[INNER];
     for (int i = 0; i < INNER; i++)
         if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
     const float inverse = inverse_of(extreme);
+    for (int i = 0; i < INNER; i++)
+        share[i] = x[i] * inverse;
     for (int t = 0; t < TRIES; t++) {
-        float xq = 0.0f, q2 = 0.0f;
-        const float steps = -(31.0f + 0.1f * (float)t) * inverse;
-        for (int i = 0; i < INNER; i++) {
-            const float q = (float)clamp(x[i] * steps, -32, 31);
-            xq += x[i] * q;
-            q2 += q * q;
-        }
+        int16_t code[INNER];
+        const float steps = -(31.0f + 0.25f * (float)t);
+        const float q2 = (float)take_codes(code, share, INNER, steps, -32, 31);
+        const float xq = dot_codes(x, code, INNER);
         /* the squared error is sum x^2 - xq^2 / q2 */
         if (q2 > 0.0f && xq * (xq / q2) > best_gain) {
             best_gain = xq * (xq / q2);
