@@ -25,12 +25,35 @@ static float inverse_of(float d) {
     return isinf(inverse) ? 0.0f : inverse;
 }
 
+/* The largest size among n values, as bits: those of sizes are in the order of whole numbers, of
+ * which compilers find the largest with vectors. */
+static int32_t largest_of(const float *x, int n) {
+    int32_t largest = 0;
+    for (int i = 0; i < n; i++) {
+        const int32_t size = (int32_t)(octavo_f32_bits(x[i]) & 0x7fffffffu);
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
+static float largest_size_of(const float *x, int n) {
+    return octavo_f32_from_bits((uint32_t)largest_of(x, n));
+}
+
 /* The value of the largest size, the first of several. */
 static float extreme_of(const float *x, int n) {
-    float extreme = x[0];
-    for (int i = 1; i < n; i++)
-        if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
-    return extreme;
+    const uint32_t largest = (uint32_t)largest_of(x, n);
+    int i = 0;
+    while (i < n - 1 && (octavo_f32_bits(x[i]) & 0x7fffffffu) != largest)
+        i++;
+    return x[i];
+}
+
+/* As roundf, |x| < 2^31, without a call. */
+static inline int rounded(float x) {
+    const int whole = (int)x;
+    const float rest = x - (float)whole; /* exact */
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
 /* Cut off, within 0..most. */
@@ -80,17 +103,17 @@ static void quantize_ranged(uint8_t *block, const float *x, int bits) {
 }
 
 static void quantize_q8_0(uint8_t *block, const float *x) {
-    const float d = fabsf(extreme_of(x, OCTAVO_BLOCK)) / 127.0f, inverse = inverse_of(d);
+    const float d = largest_size_of(x, OCTAVO_BLOCK) / 127.0f, inverse = inverse_of(d);
     put_f16(block, d);
     for (int i = 0; i < OCTAVO_BLOCK; i++)
-        block[2 + i] = (uint8_t)(int8_t)roundf(x[i] * inverse);
+        block[2 + i] = (uint8_t)(int8_t)rounded(x[i] * inverse);
 }
 
 /* The exponent makes the extreme value 4 to 8 units, of which 6 is the most; each value then takes
  * the nearest of the 16, the lower code of two as near. */
 static void quantize_mxfp4(uint8_t *block, const float *x) {
     uint8_t code[OCTAVO_BLOCK];
-    const float extreme = fabsf(extreme_of(x, OCTAVO_BLOCK));
+    const float extreme = largest_size_of(x, OCTAVO_BLOCK);
     float e = extreme > 0.0f ? floorf(log2f(extreme)) - 2.0f + 127.0f : 0.0f;
     block[0] = code_of(e, 254);
     const uint32_t exponent = block[0];
@@ -111,9 +134,9 @@ static void quantize_mxfp4(uint8_t *block, const float *x) {
 
 /* -1, 0 and 1 as 0, 1 and 2; d is the extreme value. */
 static float quantize_ternary(uint8_t code[SUPER_BLOCK], const float *x) {
-    const float d = fabsf(extreme_of(x, SUPER_BLOCK)), inverse = inverse_of(d);
+    const float d = largest_size_of(x, SUPER_BLOCK), inverse = inverse_of(d);
     for (int i = 0; i < SUPER_BLOCK; i++)
-        code[i] = (uint8_t)((int)roundf(x[i] * inverse) + 1);
+        code[i] = (uint8_t)(rounded(x[i] * inverse) + 1);
     return d;
 }
 
@@ -147,19 +170,21 @@ static void quantize_tq2_0(uint8_t *block, const float *x) {
     put_f16(block + 64, d);
 }
 
+static void put_floats(octavo_weight_type type, uint8_t *row, const float *values, int64_t k) {
+    if (type == OCTAVO_WEIGHT_F32) memcpy(row, values, (size_t)k * sizeof *values);
+    if (type == OCTAVO_WEIGHT_F16)
+        for (int64_t i = 0; i < k; i++)
+            put_f16(row + 2 * i, values[i]);
+    if (type == OCTAVO_WEIGHT_BF16)
+        for (int64_t i = 0; i < k; i++) {
+            const uint16_t bits = octavo_f32_to_bf16(values[i]);
+            memcpy(row + 2 * i, &bits, sizeof bits);
+        }
+}
+
+/* Of types of blocks. */
 static void quantize_block(octavo_weight_type type, uint8_t *block, const float *x) {
-    uint16_t bits;
     switch (type) {
-    case OCTAVO_WEIGHT_F32:
-        memcpy(block, x, sizeof *x);
-        break;
-    case OCTAVO_WEIGHT_F16:
-        put_f16(block, *x);
-        break;
-    case OCTAVO_WEIGHT_BF16:
-        bits = octavo_f32_to_bf16(*x);
-        memcpy(block, &bits, sizeof bits);
-        break;
     case OCTAVO_WEIGHT_Q8_0:
         quantize_q8_0(block, x);
         break;
@@ -220,6 +245,10 @@ bool octavo_weight_can_quantize(octavo_weight_type type) {
 void octavo_weight_quantize(octavo_weight_type type, uint8_t *row, const float *values, int64_t k) {
     const octavo_weight_info *info = octavo_weight_info_of(type);
     octavo_assert(k % info->source_inputs == 0 && octavo_weight_can_quantize(type));
+    if (!info->is_quantised) {
+        put_floats(type, row, values, k);
+        return;
+    }
     for (int64_t i = 0; i < k / info->source_inputs; i++)
         quantize_block(type, row + i * info->source_bytes, values + i * info->source_inputs);
 }
