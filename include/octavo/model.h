@@ -34,6 +34,19 @@ typedef enum octavo_precision {
     OCTAVO_PRECISION_EXACT = 1, /* f32 activations and arithmetic everywhere */
 } octavo_precision;
 
+/* What matrices are packed as while they are loaded. Norms, biases, routers and matrices of less
+ * than 1024 values keep their type; where rows do not fill whole blocks a wider type is taken. */
+typedef enum octavo_weights {
+    OCTAVO_WEIGHTS_FILE = 0, /* as in the file */
+    OCTAVO_WEIGHTS_F32 = 1,
+    OCTAVO_WEIGHTS_BF16 = 2,
+    OCTAVO_WEIGHTS_Q8 = 3, /* Q8_0 */
+    OCTAVO_WEIGHTS_Q4 = 4, /* Q4_K, embedding and output Q8_0; types of four bits stay */
+} octavo_weights;
+
+/* "file", "f32", "bf16", "q8", "q4"; "?" for none of them. Lives forever. Any thread. */
+OCTAVO_API const char *octavo_weights_name(octavo_weights weights);
+
 /* kv_dtype: f16 or bf16, whichever the processor does faster (f16 where they are equal); f32 in
  * exact precision. */
 #define OCTAVO_KV_DTYPE_AUTO (-1)
@@ -43,6 +56,7 @@ typedef struct octavo_model_options {
     int threads;     /* 0: one for each physical core that the process may use */
     const char *isa; /* instruction set: "scalar", "avx2", ...; NULL: the best there is */
     octavo_precision precision; /* OCTAVO_PRECISION_FAST */
+    octavo_weights weights;     /* OCTAVO_WEIGHTS_FILE */
     int kv_dtype;               /* OCTAVO_KV_DTYPE_AUTO, or an octavo_dtype: f32, f16, bf16 */
     int page_size;              /* 16: slots in a page of the cache, 1 to 1024 */
     uint64_t kv_memory;         /* bytes for the cache; 0: what one full context needs */
@@ -86,6 +100,7 @@ typedef struct octavo_model_facts {
     int32_t vocabulary; /* logits in a row */
     int64_t context;    /* longest sequence here */
     int64_t layers, width, heads, kv_heads, head_width;
+    octavo_weights weights; /* as asked for */
     octavo_dtype kv_dtype;
     int page_size;
     int64_t pages;

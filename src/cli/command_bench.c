@@ -62,32 +62,36 @@ typedef struct bench_report {
 /* ---- what a token costs ---- */
 
 static bool is_plain_type(const char *type) {
-    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+    return strcmp(type, "f32") == 0 || strcmp(type, "f16") == 0 || strcmp(type, "bf16") == 0;
 }
 
-/* Whether most bytes of the weights are quantised. */
-static bool is_quantised(const json_t *document) {
-    double plain = 0.0, quantised = 0.0;
-    const char *name;
-    json_t *type;
-    json_object_foreach(json_object_get(document, "types"), name, type) {
-        double bytes = json_number_value(json_object_get(type, "bytes"));
-        *(is_plain_type(name) ? &plain : &quantised) += bytes;
+/* Whether an operation multiplies with quantised weights. */
+static bool is_quantised(const json_t *program, const json_t *op) {
+    size_t i;
+    json_t *id;
+    json_array_foreach(json_object_get(op, "in"), i, id) {
+        const json_t *tensor =
+            json_array_get(json_object_get(program, "tensors"), (size_t)json_integer_value(id));
+        const char *kind = json_string_value(json_object_get(tensor, "kind"));
+        const char *type = json_string_value(json_object_get(tensor, "type"));
+        if (kind && type && strcmp(kind, "weight") == 0) return !is_plain_type(type);
     }
-    return quantised > plain;
+    return false;
 }
 
 /* The operations of the program that every token goes through; the head is only for logits. */
-static double sum_operations(const json_t *document) {
-    double sum = 0.0;
+static void sum_operations(const json_t *program, bench_report *report) {
+    double integer = 0.0;
     size_t i;
     json_t *op;
-    json_array_foreach(json_object_get(json_object_get(document, "program"), "ops"), i, op) {
+    json_array_foreach(json_object_get(program, "ops"), i, op) {
         const char *part = json_string_value(json_object_get(op, "part"));
-        if (part && strcmp(part, "body") == 0)
-            sum += json_number_value(json_object_get(op, "operations_per_row"));
+        const double n = json_number_value(json_object_get(op, "operations_per_row"));
+        if (!part || strcmp(part, "body") != 0) continue;
+        report->operations += n;
+        if (is_quantised(program, op)) integer += n;
     }
-    return sum;
+    report->is_int8 = !report->is_exact && 2.0 * integer > report->operations;
 }
 
 static octavo_status count_costs(bench_report *report, octavo_error *error) {
@@ -96,13 +100,13 @@ static octavo_status count_costs(bench_report *report, octavo_error *error) {
     octavo_inspect_options_init(&options);
     options.with_program = true;
     options.is_exact = report->is_exact;
+    options.weights = report->facts.weights;
     octavo_status status = octavo_inspect(report->path, &options, &json, error);
     if (status) return status;
     json_t *document = json_loads(json, 0, NULL);
     octavo_text_free(json);
     if (!document) return octavo_fail_memory(error, "description", 0);
-    report->operations = sum_operations(document);
-    report->is_int8 = !report->is_exact && is_quantised(document);
+    sum_operations(json_object_get(document, "program"), report);
     json_decref(document);
 
     const octavo_bench_load *load = &report->load;
@@ -163,15 +167,15 @@ static octavo_status print_json(const bench_report *r, octavo_error *error) {
     octavo_status status = OCTAVO_OK;
     octavo_buffer_puts(&out, "{\"model\":");
     octavo_buffer_json_string(&out, r->path, strlen(r->path));
-    octavo_buffer_printf(&out,
-                         ",\"architecture\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"precision\":"
-                         "\"%s\",\"kv_dtype\":\"%s\",\"prompt\":%lld,\"generate\":%lld,"
-                         "\"depth\":%lld,\"streams\":%lld,\"shared_prefix\":%lld,\"repeat\":%lld",
-                         r->architecture, r->facts.isa, r->facts.threads,
-                         r->is_exact ? "exact" : "fast", octavo_dtype_name(r->facts.kv_dtype),
-                         (long long)r->load.prompt, (long long)r->load.generate,
-                         (long long)r->load.depth, (long long)r->load.streams,
-                         (long long)r->load.shared_prefix, (long long)r->load.repeat);
+    octavo_buffer_printf(
+        &out,
+        ",\"architecture\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"precision\":"
+        "\"%s\",\"weights\":\"%s\",\"kv_dtype\":\"%s\",\"prompt\":%lld,\"generate\":%lld,"
+        "\"depth\":%lld,\"streams\":%lld,\"shared_prefix\":%lld,\"repeat\":%lld",
+        r->architecture, r->facts.isa, r->facts.threads, r->is_exact ? "exact" : "fast",
+        octavo_weights_name(r->facts.weights), octavo_dtype_name(r->facts.kv_dtype),
+        (long long)r->load.prompt, (long long)r->load.generate, (long long)r->load.depth,
+        (long long)r->load.streams, (long long)r->load.shared_prefix, (long long)r->load.repeat);
     octavo_buffer_puts(&out, ",\"prefill\":");
     put_prefill(r, &out);
     octavo_buffer_puts(&out, ",\"decode\":");
@@ -199,9 +203,10 @@ static void print_speed(const char *what, long long n, const octavo_spread *spee
 }
 
 static void print_text(const bench_report *r) {
-    printf("%s: %s, %s, %d thread%s, %s, cache %s, depth %lld, %lld stream%s\n", r->path,
-           r->architecture, r->facts.isa, r->facts.threads, r->facts.threads > 1 ? "s" : "",
-           r->is_exact ? "exact" : "fast", octavo_dtype_name(r->facts.kv_dtype),
+    printf("%s: %s, %s, %d thread%s, %s, weights %s, cache %s, depth %lld, %lld stream%s\n",
+           r->path, r->architecture, r->facts.isa, r->facts.threads,
+           r->facts.threads > 1 ? "s" : "", r->is_exact ? "exact" : "fast",
+           octavo_weights_name(r->facts.weights), octavo_dtype_name(r->facts.kv_dtype),
            (long long)r->load.depth, (long long)r->load.streams, r->load.streams > 1 ? "s" : "");
     if (r->load.prompt) {
         print_speed("prefill", r->load.prompt, &r->speeds.prefill);

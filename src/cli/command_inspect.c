@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/inspect_text.h"
+#include "cli/model_options.h"
 #include "cli/report.h"
 
 #include "octavo/inspect.h"
@@ -17,7 +18,7 @@
 
 typedef struct inspect_options {
     bool with_program, is_json;
-    int precision;
+    int precision, weights;
     int64_t chunk;
 } inspect_options;
 
@@ -28,6 +29,9 @@ static const octavo_option OPTIONS[] = {
      FIELD(with_program), 0, 0},
     {"--precision", OCTAVO_OPTION_CHOICE, "fast|exact", "of the program (fast)", FIELD(precision),
      0, 0},
+    {"--weights", OCTAVO_OPTION_CHOICE, OCTAVO_WEIGHTS_NAMES,
+     "matrices of the program as they are requantised with this option (file)", FIELD(weights), 0,
+     0},
     {"--chunk", OCTAVO_OPTION_INT, "N", "tokens of the step that the program is planned for (512)",
      FIELD(chunk), 1, 65536},
     {"--json", OCTAVO_OPTION_FLAG, NULL, "one JSON document", FIELD(is_json), 0, 0},
@@ -58,6 +62,7 @@ int octavo_command_inspect(const octavo_command *command, int argc, char **argv)
     octavo_inspect_options_init(&what);
     what.with_program = options.with_program;
     what.is_exact = options.precision != 0;
+    what.weights = (octavo_weights)options.weights;
     what.chunk = (int)options.chunk;
     octavo_status status = octavo_inspect(line.arguments[0], &what, &json, &error);
     if (status == OCTAVO_OK && options.is_json) {

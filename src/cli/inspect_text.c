@@ -163,7 +163,9 @@ static void print_program(const json_t *program) {
     json_t *item, *id;
     printf("\nProgram of a step of %.0f tokens; ", number_of(program, "max_tokens"));
     print_bytes(number_of(program, "arena_bytes"));
-    printf(" of activations\n\nTensors of the program\n");
+    printf(" of activations, ");
+    print_bytes(number_of(program, "packed_bytes"));
+    printf(" of weights (%s)\n\nTensors of the program\n", text_of(program, "weights"));
     json_array_foreach(tensors, i, item) {
         printf("  %%%-4zu %-28s %5.0f  %-10s %-6s %-5s ", i, text_of(item, "name"),
                number_of(item, "layer"), text_of(item, "kind"), text_of(item, "type"),

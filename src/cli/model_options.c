@@ -28,6 +28,8 @@ static const octavo_option OPTIONS[] = {
     {"--precision", OCTAVO_OPTION_CHOICE, "fast|exact",
      "exact: f32 activations, arithmetic and cache, for comparison with references (fast)",
      FIELD(precision), 0, 0},
+    {"--weights", OCTAVO_OPTION_CHOICE, OCTAVO_WEIGHTS_NAMES,
+     "requantise matrices while loading (file: leave them as they are)", FIELD(weights), 0, 0},
     {"--context", OCTAVO_OPTION_INT, "N", "longest sequence (the model's)", FIELD(context), 1,
      INT32_MAX},
     {"--chunk", OCTAVO_OPTION_INT, "N", "most prompt tokens in a step (512)", FIELD(chunk), 1,
@@ -48,7 +50,6 @@ static const octavo_option OPTIONS[] = {
     {"--devices", OCTAVO_OPTION_INT, "N", "how many ranks there are; 1 in this version",
      FIELD(devices), 1, 1 << 20},
     {"--ranks", OCTAVO_OPTION_LATER, "thread", "how ranks run (thread)", 0, 0, 0},
-    {"--weights", OCTAVO_OPTION_LATER, "file", "type of the weights in memory (file)", 0, 0, 0},
     {"--prefix-cache", OCTAVO_OPTION_LATER, "on|off",
      "share equal prefixes of requests; no difference to a single one (on)", 0, 0, 0},
     {"--packed-cache", OCTAVO_OPTION_LATER, "off", "keep packed weights on disk (off)", 0, 0, 0},
@@ -158,6 +159,7 @@ octavo_model_options octavo_model_choice_options(const octavo_model_choice *choi
     options.threads = (int)choice->threads;
     options.isa = choice->isa;
     options.precision = choice->precision ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
+    options.weights = (octavo_weights)choice->weights;
     options.kv_dtype = KV_DTYPE_VALUES[choice->kv_dtype];
     options.page_size = (int)choice->page_size;
     options.kv_memory = choice->kv_memory;

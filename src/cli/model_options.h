@@ -21,12 +21,16 @@ typedef struct octavo_model_choice {
     int64_t context;
     int64_t chunk;
     int precision;
+    int weights; /* octavo_weights */
     int log_level;
 } octavo_model_choice;
 
 octavo_model_choice octavo_model_choice_defaults(void);
 /* The table over a choice, under the title "Model options". */
 octavo_option_group octavo_model_choice_group(octavo_model_choice *choice);
+
+/* What --weights takes, in the order of octavo_weights. */
+#define OCTAVO_WEIGHTS_NAMES "file|f32|bf16|q8|q4"
 
 /* What --isa takes: "best" and octavo_cpu_levels. */
 #define OCTAVO_ISA_NAMES "best|scalar|avx2|avx512|avx512_vnni|avx512_vbmi|avx512_bf16|amx|neon"

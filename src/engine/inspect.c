@@ -307,8 +307,8 @@ static octavo_status put_program(octavo_buffer *out, const octavo_checkpoint *ch
                                  const octavo_inspect_options *options, octavo_error *error) {
     octavo_network network;
     octavo_program program;
-    octavo_status status =
-        octavo_network_load(&network, checkpoint, &(octavo_weights_options){0}, error);
+    octavo_status status = octavo_network_load(
+        &network, checkpoint, &(octavo_weights_options){.weights = options->weights}, error);
     if (status) return status;
     status = octavo_network_build(&network, &program, options->chunk, options->chunk,
                                   options->is_exact, error);
@@ -316,8 +316,12 @@ static octavo_status put_program(octavo_buffer *out, const octavo_checkpoint *ch
         octavo_network_deinit(&network);
         return status;
     }
-    octavo_buffer_printf(out, ",\"program\":{\"max_tokens\":%d,\"arena_bytes\":%zu,\"tensors\":[",
-                         program.max_tokens, program.arena_bytes);
+    octavo_buffer_printf(out,
+                         ",\"program\":{\"weights\":\"%s\",\"packed_bytes\":%llu,\"max_tokens\":%d,"
+                         "\"arena_bytes\":%zu,\"tensors\":[",
+                         octavo_weights_name(options->weights),
+                         (unsigned long long)network.weights.packed_bytes, program.max_tokens,
+                         program.arena_bytes);
     for (int i = 0; i < program.n_tensors; i++) {
         if (i > 0) octavo_buffer_putc(out, ',');
         put_program_tensor(out, &program.tensors[i], i);
@@ -391,11 +395,10 @@ octavo_status octavo_inspect(const char *path, const octavo_inspect_options *giv
     octavo_inspect_options_init(&options);
     if (given) options = *given;
     if (!path || !json || options.size != sizeof options || options.chunk < 1 ||
-        options.chunk > 65536)
+        options.chunk > 65536 || (unsigned)options.weights > OCTAVO_WEIGHTS_Q4)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "octavo_inspect (arguments): path, json and options of this version "
-                           "with a chunk of 1 to "
-                           "65536 are needed");
+                           "with weights of a known kind and a chunk of 1 to 65536 are needed");
     octavo_status status = octavo_source_open(path, &checkpoint, error);
     if (status) return status;
     status = put_header(&out, &checkpoint, path, &options, error);

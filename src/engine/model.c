@@ -24,6 +24,11 @@ void octavo_model_options_init(octavo_model_options *options) {
     };
 }
 
+const char *octavo_weights_name(octavo_weights weights) {
+    static const char *const names[] = {"file", "f32", "bf16", "q8", "q4"};
+    return (unsigned)weights < OCTAVO_COUNT(names) ? names[weights] : "?";
+}
+
 static octavo_status bad_option(octavo_error *error, const char *name, long long value,
                                 const char *why) {
     return octavo_fail(error, OCTAVO_ERROR_INVALID, "option %s (%lld): %s", name, value, why);
@@ -37,6 +42,9 @@ static octavo_status check_options(const octavo_model_options *options, octavo_e
         return bad_option(error, "threads", options->threads, "give 1 to 1024, or 0 for all cores");
     if (options->precision != OCTAVO_PRECISION_FAST && options->precision != OCTAVO_PRECISION_EXACT)
         return bad_option(error, "precision", options->precision, "give fast or exact");
+    if ((unsigned)options->weights > OCTAVO_WEIGHTS_Q4)
+        return bad_option(error, "weights", (int)options->weights,
+                          "give file, f32, bf16, q8 or q4");
     if (options->page_size < 1 || options->page_size > 1024)
         return bad_option(error, "page size", options->page_size, "give 1 to 1024");
     if (options->chunk < 1 || options->chunk > 65536)
@@ -189,8 +197,11 @@ static int logit_group(int64_t vocabulary, int chunk) {
 static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpoint,
                            const octavo_model_options *options, octavo_error *error) {
     octavo_status status;
-    octavo_weights_options loading = {
-        .pool = model->pool, .progress = options->progress, .cookie = options->progress_cookie};
+    octavo_weights_options loading = {.pool = model->pool,
+                                      .weights = options->weights,
+                                      .progress = options->progress,
+                                      .cookie = options->progress_cookie};
+    model->weights = options->weights;
     if ((status = octavo_network_load(&model->network, checkpoint, &loading, error)) ||
         (status = create_tokenizer(model, checkpoint, &options->log, error)) ||
         (status = choose_context(model, options, error)))
@@ -233,9 +244,10 @@ octavo_status octavo_model_open(const char *path, const octavo_model_options *gi
         (status = build(model, &checkpoint, &options, error)))
         goto cleanup;
     octavo_log_write(&options.log, OCTAVO_LOG_INFO,
-                     "%s: %s, %d layers, %d threads, %s, cache %s, %lld pages", path,
+                     "%s: %s, %d layers, %d threads, %s, weights %s, cache %s, %lld pages", path,
                      model->network.config.architecture, model->network.config.n_layers, threads,
-                     octavo_cpu_name(model->cpu), octavo_dtype_name(model->cache.shape.dtype),
+                     octavo_cpu_name(model->cpu), octavo_weights_name(model->weights),
+                     octavo_dtype_name(model->cache.shape.dtype),
                      (long long)model->cache.shape.n_pages);
     *out = model;
     model = NULL;
@@ -310,6 +322,7 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .heads = config->n_heads,
         .kv_heads = config->n_kv_heads,
         .head_width = config->head_dim,
+        .weights = model->weights,
         .kv_dtype = kv->dtype,
         .page_size = model->page_size,
         .pages = kv->n_pages,

@@ -37,6 +37,7 @@ struct octavo_model {
     octavo_tokenizer *tokenizer;
     char *chat_template; /* or NULL */
 
+    octavo_weights weights; /* as asked for */
     int64_t context;
     int64_t table_entries; /* pages of a full context */
     int64_t short_length;  /* ropes turn otherwise in sequences longer than this; 0: they do not */

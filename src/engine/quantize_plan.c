@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "kernels/weight_quantize.h"
-#include "model/weights_load.h"
+#include "model/weights_type.h"
 
 #include <regex.h>
 #include <string.h>

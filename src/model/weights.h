@@ -11,6 +11,8 @@
 #include "model/checkpoint.h"
 #include "model/config.h"
 
+#include "octavo/model.h"
+
 typedef struct octavo_layer_weights {
     octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
     octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d] with config.has_gate, [f, d], [d, f] */
@@ -48,6 +50,7 @@ typedef struct octavo_model_weights {
 
 typedef struct octavo_weights_options {
     octavo_pool *pool; /* packs with it; NULL: bind types and shapes only, data stays NULL */
+    octavo_weights weights;
     /* Called after each tensor with bytes done and in all; a value other than 0 stops the load
      * (OCTAVO_ERROR_CANCELLED). May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
@@ -55,7 +58,8 @@ typedef struct octavo_weights_options {
 } octavo_weights_options;
 
 /* On failure *weights is empty. Statuses as octavo_checkpoint_get, and UNSUPPORTED for a tensor
- * type without a packed form, FORMAT for another shape than the configuration's. */
+ * type without a packed form, FORMAT for another shape than the configuration's, or values that
+ * cannot be quantised. */
 OCTAVO_MUST_CHECK octavo_status octavo_weights_load(octavo_model_weights *weights,
                                                     const octavo_checkpoint *checkpoint,
                                                     const octavo_model_config *config,

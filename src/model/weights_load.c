@@ -9,38 +9,10 @@
 #include "base/number.h"
 #include "model/weights_mxfp4.h"
 #include "model/weights_pack.h"
+#include "model/weights_type.h"
 
 #include <stdio.h>
 #include <string.h>
-
-bool octavo_weight_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
-    static const struct {
-        octavo_ggml_type source;
-        octavo_weight_type packed;
-    } table[] = {
-        {OCTAVO_GGML_F32, OCTAVO_WEIGHT_F32},         {OCTAVO_GGML_F16, OCTAVO_WEIGHT_F16},
-        {OCTAVO_GGML_BF16, OCTAVO_WEIGHT_BF16},       {OCTAVO_GGML_Q8_0, OCTAVO_WEIGHT_Q8_0},
-        {OCTAVO_GGML_Q4_0, OCTAVO_WEIGHT_Q4_0},       {OCTAVO_GGML_Q4_1, OCTAVO_WEIGHT_Q4_1},
-        {OCTAVO_GGML_Q5_0, OCTAVO_WEIGHT_Q5_0},       {OCTAVO_GGML_Q5_1, OCTAVO_WEIGHT_Q5_1},
-        {OCTAVO_GGML_Q1_0, OCTAVO_WEIGHT_Q1_0},       {OCTAVO_GGML_IQ4_NL, OCTAVO_WEIGHT_IQ4_NL},
-        {OCTAVO_GGML_MXFP4, OCTAVO_WEIGHT_MXFP4},     {OCTAVO_GGML_NVFP4, OCTAVO_WEIGHT_NVFP4},
-        {OCTAVO_GGML_Q2_K, OCTAVO_WEIGHT_Q2_K},       {OCTAVO_GGML_Q3_K, OCTAVO_WEIGHT_Q3_K},
-        {OCTAVO_GGML_Q4_K, OCTAVO_WEIGHT_Q4_K},       {OCTAVO_GGML_Q5_K, OCTAVO_WEIGHT_Q5_K},
-        {OCTAVO_GGML_Q6_K, OCTAVO_WEIGHT_Q6_K},       {OCTAVO_GGML_IQ4_XS, OCTAVO_WEIGHT_IQ4_XS},
-        {OCTAVO_GGML_TQ1_0, OCTAVO_WEIGHT_TQ1_0},     {OCTAVO_GGML_TQ2_0, OCTAVO_WEIGHT_TQ2_0},
-        {OCTAVO_GGML_IQ2_XXS, OCTAVO_WEIGHT_IQ2_XXS}, {OCTAVO_GGML_IQ2_XS, OCTAVO_WEIGHT_IQ2_XS},
-        {OCTAVO_GGML_IQ2_S, OCTAVO_WEIGHT_IQ2_S},     {OCTAVO_GGML_IQ3_XXS, OCTAVO_WEIGHT_IQ3_XXS},
-        {OCTAVO_GGML_IQ3_S, OCTAVO_WEIGHT_IQ3_S},     {OCTAVO_GGML_IQ1_S, OCTAVO_WEIGHT_IQ1_S},
-        {OCTAVO_GGML_IQ1_M, OCTAVO_WEIGHT_IQ1_M},
-    };
-    for (size_t i = 0; i < OCTAVO_COUNT(table); i++) {
-        if (table[i].source == type) {
-            *packed = table[i].packed;
-            return true;
-        }
-    }
-    return false;
-}
 
 /* ---- matrices ---- */
 
@@ -127,13 +99,15 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
     if (status || (status = check_shape(load, &tensor, rows.all ? rows.all : n, k))) return status;
-    *weight = (octavo_weight){.n = n, .k = k};
-    if ((status = find_type(load, &tensor, &weight->type))) return status;
-    const octavo_pack_source source = {
+    const int64_t all = rows.all ? rows.all : n;
+    octavo_pack_source source = {
         .tensor = &tensor,
-        .row_bytes = tensor.bytes / (size_t)(rows.all ? rows.all : n),
+        .row_bytes = tensor.bytes / (size_t)all,
         .rows = rows,
     };
+    if ((status = find_type(load, &tensor, &source.type))) return status;
+    *weight = (octavo_weight){.n = n, .k = k};
+    weight->type = octavo_weights_choose(load->options->weights, role, source.type, all * k, k);
     if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
     return octavo_pack_matrix(load, weight, 0, &source);
 }
@@ -144,6 +118,12 @@ static bool has_stack_shape(const octavo_checkpoint_tensor *tensor, int64_t stac
                             int64_t columns) {
     return tensor->n_dims == 3 && tensor->extent[0] == (uint64_t)stack &&
            tensor->extent[1] == (uint64_t)rows && tensor->extent[2] == (uint64_t)columns;
+}
+
+static void choose_stack_type(const octavo_loader *load, octavo_weight *stack,
+                              octavo_weight_type from, octavo_weight_role role) {
+    stack->type = octavo_weights_choose(load->options->weights, role, from,
+                                        stack->stack * stack->n * stack->k, stack->k);
 }
 
 static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight,
@@ -159,16 +139,19 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
         const int64_t wanted[] = {weight->stack, rows, width};
         return octavo_load_fail_shape(load, &tensor, 3, wanted);
     }
-    if ((status = find_type(load, &tensor, &weight->type))) return status;
-    if (is_columns && octavo_weight_info_of(weight->type)->source_inputs > 1)
+    octavo_weight_type type;
+    if ((status = find_type(load, &tensor, &type))) return status;
+    if (is_columns && octavo_weight_info_of(type)->source_inputs > 1)
         return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
                               "tensor \"%s\" (%s): type %s with outputs in columns cannot be run",
                               tensor.name, tensor.path, tensor.type_name);
+    choose_stack_type(load, weight, type, role);
     if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++) {
         const octavo_pack_source source = {
             .tensor = &tensor,
+            .type = type,
             .begin = (size_t)e * bytes,
             .row_bytes = bytes / (size_t)(is_columns ? width : rows),
             .columns = columns,
@@ -187,13 +170,14 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
     octavo_status status =
         octavo_mxfp4_find(load, weight->stack, columns.columns, weight->k, role, layer, &found);
     if (status) return status;
-    weight->type = OCTAVO_WEIGHT_MXFP4;
+    choose_stack_type(load, weight, OCTAVO_WEIGHT_MXFP4, role);
     if ((status = octavo_pack_alloc(load, weight, found.blocks.name))) return status;
     const size_t bytes = found.blocks.bytes / (size_t)weight->stack;
     const size_t scale_bytes = found.scales.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++) {
         const octavo_pack_source source = {
             .tensor = &found.blocks,
+            .type = OCTAVO_WEIGHT_MXFP4,
             .begin = (size_t)e * bytes,
             .row_bytes = (bytes + scale_bytes) / (size_t)columns.columns,
             .columns = columns,
@@ -210,7 +194,7 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
 
 octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
                                   octavo_column_map columns, octavo_weight_role role, int layer) {
-    octavo_weight_type type = OCTAVO_WEIGHT_F32;
+    octavo_weight_type type = OCTAVO_WEIGHT_F32, first = type;
     octavo_status status = OCTAVO_OK;
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
     if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
@@ -224,16 +208,17 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
             (status = find_type(load, &tensor, &type)))
             return status;
         if (e == 0) {
-            weight->type = type;
+            first = type;
+            choose_stack_type(load, weight, type, role);
             if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
         }
-        if (type != weight->type)
+        if (type != first)
             return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
                                   tensor.name, tensor.path, tensor.type_name);
-        const octavo_pack_source source = {.tensor = &tensor,
-                                           .row_bytes = tensor.bytes / (size_t)n};
+        const octavo_pack_source source = {
+            .tensor = &tensor, .type = type, .row_bytes = tensor.bytes / (size_t)n};
         status = octavo_pack_matrix(load, weight, e, &source);
     }
     return status;

@@ -8,9 +8,6 @@
 
 #include "model/weights.h"
 
-/* How weights of a file's type are packed; false where it is no type of weights. */
-bool octavo_weight_type_of(octavo_ggml_type type, octavo_weight_type *packed);
-
 typedef struct octavo_loader {
     octavo_model_weights *weights;
     const octavo_checkpoint *checkpoint;

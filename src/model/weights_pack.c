@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing. The file's pages are given back to the system strip by strip as they are packed, so
- * nothing is twice in memory for longer than a strip.
+ * Packing, in the file's type or in another, for which rows are converted a panel at a time. The
+ * file's pages are given back to the system strip by strip as they are packed, so nothing is twice
+ * in memory for longer than a strip.
  */
 #include "model/weights_pack.h"
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "kernels/weight_convert.h"
 #include "model/weights_mxfp4.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Source bytes that are packed, by all threads, before their pages are given back. */
@@ -19,8 +22,12 @@ typedef struct pack_job {
     const uint8_t *from; /* the matrix in its tensor */
     const octavo_weight *weight;
     uint8_t *to;
-    uint8_t *scratch;               /* [threads][panel of rows], where rows are scattered */
+    /* [threads][scratch_bytes]: a panel's rows, where they are scattered, and what converting
+     * takes; or NULL */
+    uint8_t *scratch;
+    size_t rows_bytes, scratch_bytes;
     int64_t panel_begin, panel_end; /* of the strip */
+    atomic_bool has_failed;         /* some thread met values that cannot be converted */
 } pack_job;
 
 /* Rows of panels that are neighbours in the file need no copy. */
@@ -43,7 +50,7 @@ static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
 
 /* Columns [row, row + n) of MXFP4 as rows: of these, unlike floats, each lies in one piece. */
 static void join(const pack_job *job, uint8_t *copy, int64_t row, int n) {
-    const octavo_weight_info *info = octavo_weight_info_of(job->weight->type);
+    const octavo_weight_info *info = octavo_weight_info_of(job->source.type);
     const int64_t blocks = job->weight->k / info->source_inputs;
     for (int i = 0; i < n; i++) {
         const int64_t first =
@@ -55,11 +62,10 @@ static void join(const pack_job *job, uint8_t *copy, int64_t row, int n) {
 }
 
 /* Rows [row, row + n) of the matrix, one behind the other. */
-static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row, int n) {
-    if (!job->scratch)
+static const uint8_t *rows_of_panel(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+    if (job->rows_bytes == 0)
         return job->from +
                (size_t)octavo_source_row(&job->source.rows, row) * job->source.row_bytes;
-    uint8_t *copy = job->scratch + (size_t)thread * OCTAVO_PANEL * job->source.row_bytes;
     if (job->source.columns.columns > 0) {
         (job->source.scales ? join : transpose)(job, copy, row, n);
         return copy;
@@ -73,17 +79,23 @@ static const uint8_t *rows_of_panel(const pack_job *job, int thread, int64_t row
 }
 
 static void pack_thread(void *arg, int thread, int n_threads) {
-    const pack_job *job = arg;
+    pack_job *job = arg;
     const octavo_weight *weight = job->weight;
+    uint8_t *scratch = job->scratch ? job->scratch + (size_t)thread * job->scratch_bytes : NULL;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
     int64_t begin, end;
     octavo_pool_share(job->panel_end - job->panel_begin, 1, thread, n_threads, &begin, &end);
     for (int64_t p = job->panel_begin + begin; p < job->panel_begin + end; p++) {
         int64_t left = weight->n - p * OCTAVO_PANEL;
         int n = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL;
-        octavo_weight_pack(weight->type, job->to + (size_t)p * panel_bytes,
-                           rows_of_panel(job, thread, p * OCTAVO_PANEL, n), job->source.row_bytes,
-                           n, weight->k);
+        const uint8_t *rows = rows_of_panel(job, scratch, p * OCTAVO_PANEL, n);
+        uint8_t *panel = job->to + (size_t)p * panel_bytes;
+        if (job->source.type == weight->type)
+            octavo_weight_pack(weight->type, panel, rows, job->source.row_bytes, n, weight->k);
+        else if (!octavo_weight_convert(job->source.type, weight->type, panel, rows,
+                                        job->source.row_bytes, n, weight->k,
+                                        scratch + job->rows_bytes))
+            job->has_failed = true;
     }
 }
 
@@ -141,10 +153,31 @@ octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight, cons
 }
 
 static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const char *name) {
-    const size_t rows = (size_t)octavo_pool_threads(load->options->pool) * OCTAVO_PANEL;
-    job->scratch = octavo_alloc_zero(rows, job->source.row_bytes);
-    return job->scratch ? OCTAVO_OK
-                        : octavo_fail_memory(load->error, name, rows * job->source.row_bytes);
+    const octavo_pack_source *source = &job->source;
+    const size_t n_threads = (size_t)octavo_pool_threads(load->options->pool);
+    size_t convert_bytes = 0, bytes;
+    if (is_scattered(&source->rows) || source->columns.columns > 0)
+        job->rows_bytes = octavo_align_up(source->row_bytes * OCTAVO_PANEL, OCTAVO_ALIGN);
+    if (source->type != job->weight->type &&
+        !octavo_weight_convert_bytes(source->type, job->weight->type, job->weight->k,
+                                     &convert_bytes))
+        return octavo_fail_memory(load->error, name, UINT64_MAX);
+    job->scratch_bytes = job->rows_bytes + convert_bytes;
+    if (job->scratch_bytes == 0) return OCTAVO_OK;
+    if (!octavo_size_mul(n_threads, job->scratch_bytes, &bytes))
+        return octavo_fail_memory(load->error, name, UINT64_MAX);
+    job->scratch = octavo_alloc_aligned(bytes);
+    return job->scratch ? OCTAVO_OK : octavo_fail_memory(load->error, name, bytes);
+}
+
+static octavo_status check_values(octavo_loader *load, const pack_job *job) {
+    const octavo_checkpoint_tensor *tensor = job->source.tensor;
+    if (!job->has_failed) return OCTAVO_OK;
+    return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                          "tensor \"%s\" (%s): holds values that are infinite, no numbers, or too "
+                          "large for %s; load the weights as they are in the file",
+                          tensor->name, tensor->path,
+                          octavo_weight_info_of(job->weight->type)->name);
 }
 
 octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weight, int expert,
@@ -156,11 +189,10 @@ octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weigh
                     .from = source->tensor->data + source->begin,
                     .weight = weight,
                     .to = (uint8_t *)(uintptr_t)weight->data + (size_t)expert * matrix_bytes};
-    octavo_status status = OCTAVO_OK;
-    if ((is_scattered(&source->rows) || source->columns.columns > 0) &&
-        (status = alloc_scratch(load, &job, source->tensor->name)))
-        return status;
+    octavo_status status = alloc_scratch(load, &job, source->tensor->name);
+    if (status) return status;
     pack_strips(load, &job);
-    octavo_free(job.scratch);
+    octavo_free_aligned(job.scratch);
+    if ((status = check_values(load, &job))) return status;
     return octavo_load_report(load, source->tensor, (uint64_t)weight->n * source->row_bytes);
 }

@@ -11,8 +11,9 @@
 /* Where the rows of a matrix lie. */
 typedef struct octavo_pack_source {
     const octavo_checkpoint_tensor *tensor;
-    size_t begin;     /* of the matrix in it */
-    size_t row_bytes; /* with scales apart those of both */
+    octavo_weight_type type; /* of the rows; where the matrix has another they are converted */
+    size_t begin;            /* of the matrix in it */
+    size_t row_bytes;        /* with scales apart those of both */
     octavo_row_map rows;
     octavo_column_map columns;
     const uint8_t *scales; /* of MXFP4 where they lie apart: the matrix's columns'; or NULL */

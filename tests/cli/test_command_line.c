@@ -135,6 +135,8 @@ static void test_values(void **state) {
         {"--kv-dtype", "f64"},
         {"--precision", "Fast"},
         {"--precision", "fast|exact"},
+        {"--weights", "q5"},
+        {"--weights", "Q8"},
         {"--log-level", "2"},
         {"--mesh", "model"},
         {"--mesh", "model=0"},
@@ -161,10 +163,11 @@ static void test_later_options(void **state) {
     static const struct {
         const char *option, *value;
     } later[] = {
-        {"--mesh", "model=2"},        {"--mesh", "data=1,seq=4"}, {"--mesh", "model=-1"},
-        {"--devices", "2"},           {"--ranks", "mpi"},         {"--weights", "q8"},
-        {"--packed-cache", "/tmp/x"}, {"--prefix-store", "x"},    {"--swap", "x"},
-        {"--speculate", "ngram"},     {"--rules", "rules.json"},
+        {"--mesh", "model=2"},    {"--mesh", "data=1,seq=4"},
+        {"--mesh", "model=-1"},   {"--devices", "2"},
+        {"--ranks", "mpi"},       {"--packed-cache", "/tmp/x"},
+        {"--prefix-store", "x"},  {"--swap", "x"},
+        {"--speculate", "ngram"}, {"--rules", "rules.json"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
@@ -178,6 +181,8 @@ static void test_later_options(void **state) {
     expect(OCTAVO("", "run", TINY_LLAMA, "--raw", "-p", "x", "-n", "1", "--mesh", "model=-1",
                   "--devices", "1"),
            0, NULL);
+    expect(OCTAVO("", "run", TINY_LLAMA, "--raw", "-p", "x", "-n", "1", "--weights", "q4"), 0,
+           NULL);
     expect(OCTAVO("", "run", TINY_LLAMA, "--raw", "-p", "x", "--kv-dtype", "int8"), 1,
            "not in this version");
 }
