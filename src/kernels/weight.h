@@ -25,6 +25,7 @@
  *   F32                1    128  f32                                       w
  *   F16                1     64  f16                                       w
  *   BF16               2    128  32-bit words, input 2i in the lower half  w
+ *   F8_E4M3 F8_E5M2   64   2176  f32 d, for each input bytes               w = d * f8
  *   Q8_0              32   1088  codes8, f16 d                             w = d * (code - 128)
  *   Q4_0              32    576  codes4, f16 d                             w = d * (code - 8)
  *   Q4_1              32    640  codes4, f16 d, f16 m                      w = d * code + m
@@ -32,10 +33,15 @@
  *   Q5_1              32    768  codes4, high1, f16 d, f16 m               w = d * code + m
  *   IQ4_NL            32    576  codes4, f16 d                             w = d * iq4[code]
  *   MXFP4             32    544  codes4, u8 e                              w = 2^(e-128) * fp4[code]
+ *   Z2                32    352  codes2, f16 d, s8 z                       w = d * code - d * z
+ *   Z3                32    480  codes2, high1, f16 d, s8 z                w = d * code - d * z
+ *   Z4                32    608  codes4, f16 d, s8 z                       w = d * code - d * z
+ *   Z8                32   1120  codes8, f16 d, s8 z                       w = d * (code - 128) - d * z
  *
  * and those of a head and several blocks of 32 inputs:
  *
  *   type          inputs  bytes          head          a block               value of an input
+ *   Z4_64             64   96 + 2 * 512  f16 d, s8 z   codes4                w = d * code - d * z
  *   NVFP4             64    0 + 2 * 576                codes4, scale 2       w = scale / 2 * fp4[code]
  *   Q1_0             128   64 + 4 * 128  f16 d         codes1                w = d * (2 code - 1)
  *   Q2_K             256  128 + 8 * 320  f16 d, dmin   codes2, scale n,      w = d * scale * code
@@ -63,6 +69,9 @@
  *
  * "scale 2" are 32 scales of inputs 0-15, then 32 of 16-31 (of NVFP4 unsigned e4m3); "scale n" both
  * in the lower and upper half of a byte. odd is 2 scale + 1. iq4, fp4 and grids: weight_tables.h.
+ * f8 is the number of which the byte is the upper half as f16, of E4M3 that times 2^-8, so that d
+ * is 2^8 times the scale; whoever packs E4M3 sees to it that there is no NaN (0x7f, 0xff), which
+ * would be a number. Types Z are those of GPTQ and AWQ: d * (code - z), which is exact in f32.
  *
  * Their parts for a block of 32 inputs, output o = 0..31 and j = 0..3:
  *
@@ -91,7 +100,9 @@ typedef enum octavo_weight_type {
     OCTAVO_WEIGHT_F32,
     OCTAVO_WEIGHT_F16,
     OCTAVO_WEIGHT_BF16,
-    OCTAVO_WEIGHT_Q8_0,
+    OCTAVO_WEIGHT_F8_E4M3,
+    OCTAVO_WEIGHT_F8_E5M2,
+    OCTAVO_WEIGHT_Q8_0, /* from here on: codes of integers */
     OCTAVO_WEIGHT_Q4_0,
     OCTAVO_WEIGHT_Q4_1,
     OCTAVO_WEIGHT_Q5_0,
@@ -100,6 +111,11 @@ typedef enum octavo_weight_type {
     OCTAVO_WEIGHT_IQ4_NL,
     OCTAVO_WEIGHT_MXFP4,
     OCTAVO_WEIGHT_NVFP4,
+    OCTAVO_WEIGHT_Z2,
+    OCTAVO_WEIGHT_Z3,
+    OCTAVO_WEIGHT_Z4,
+    OCTAVO_WEIGHT_Z4_64,
+    OCTAVO_WEIGHT_Z8,
     OCTAVO_WEIGHT_Q2_K,
     OCTAVO_WEIGHT_Q3_K,
     OCTAVO_WEIGHT_Q4_K,
@@ -139,12 +155,15 @@ size_t octavo_weight_panel_bytes(octavo_weight_type type, int64_t k);
 size_t octavo_weight_bytes(octavo_weight_type type, int64_t n, int64_t k);
 
 /* Packs n_rows (1..32) rows of k inputs, rows [n_rows, 32) as zeros. source: rows of file blocks,
- * row_bytes apart (gguf layouts); panel: panel_bytes, 64-aligned. */
+ * row_bytes apart; panel: panel_bytes, 64-aligned. Blocks are those of gguf; what no block of a
+ * file is, is put together by who loads it: F8      f32 d, 64 bytes Z2, Z3  f16 d, s8 z, and the
+ * output's own bytes of the record's codes2 (and high1) Z4      f16 d, s8 z, for each 32 inputs 16
+ * bytes of the codes of inputs i and 16 + i Z8      f16 d, s8 z, 32 bytes */
 void octavo_weight_pack(octavo_weight_type type, uint8_t *panel, const uint8_t *source,
                         size_t row_bytes, int n_rows, int64_t k);
 
 /* Dequantises inputs [k0, k1) of one panel: out [k1 - k0][32] f32. k0 and k1 on blocks of 32 for
- * quantised types (any input for F32 and F16, even for BF16). */
+ * quantised types (any input for F32, F16 and F8, even for BF16). */
 void octavo_weight_unpack(octavo_weight_type type, float *out, const uint8_t *panel, int64_t k0,
                           int64_t k1);
 

@@ -20,6 +20,13 @@ enum {
     OCTAVO_BYTES_BYTES = 32,  /* 32 bytes: scales, mins, indices */
 };
 
+/* F8, the only float types of more than an element, has no row in the table below. */
+enum {
+    OCTAVO_F8_INPUTS = 64,
+    OCTAVO_F8_HEAD_BYTES = 128, /* 32 f32 */
+    OCTAVO_F8_RECORD_BYTES = OCTAVO_F8_HEAD_BYTES + OCTAVO_F8_INPUTS * OCTAVO_PANEL,
+};
+
 /* What a code stands for, where not for itself. */
 typedef enum octavo_code_table {
     OCTAVO_TABLE_NONE,
@@ -56,7 +63,8 @@ typedef enum octavo_min_kind {
     OCTAVO_MIN_NONE,
     OCTAVO_MIN_F16,      /* of the record: m itself */
     OCTAVO_MIN_U8,       /* of the block: m = -(dmin * min) */
-    OCTAVO_MIN_NIBBLE_2, /* of the block: the same for each half */
+    OCTAVO_MIN_S8,       /* of the record: m = -(d * min), at min_at; m_at is d_at */
+    OCTAVO_MIN_NIBBLE_2, /* of the block: as U8 for each half */
 } octavo_min_kind;
 
 typedef struct octavo_weight_layout {
@@ -76,7 +84,7 @@ typedef struct octavo_weight_layout {
     int scale_at; /* in the block */
     octavo_min_kind min;
     int m_at;   /* m or dmin in the record */
-    int min_at; /* in the block */
+    int min_at; /* in the block, or record */
 } octavo_weight_layout;
 
 /* clang-format off */
@@ -99,6 +107,16 @@ static const octavo_weight_layout octavo_weight_layouts[OCTAVO_WEIGHT_TYPES_AND_
     [OCTAVO_WEIGHT_NVFP4] = {.bits = 4, .table = OCTAVO_TABLE_FP4, .offset = 12, .blocks = 2,
                              .block_bytes = 576, .d = OCTAVO_D_ONE,
                              .scale = OCTAVO_SCALE_UE4M3_2, .scale_at = 512},
+    [OCTAVO_WEIGHT_Z2] = {.bits = 2, .blocks = 1, .block_bytes = 352, .d_at = 256,
+                          .min = OCTAVO_MIN_S8, .m_at = 256, .min_at = 320},
+    [OCTAVO_WEIGHT_Z3] = {.bits = 2, .high_bits = 1, .blocks = 1, .block_bytes = 480, .d_at = 384,
+                          .min = OCTAVO_MIN_S8, .m_at = 384, .min_at = 448},
+    [OCTAVO_WEIGHT_Z4] = {.bits = 4, .blocks = 1, .block_bytes = 608, .d_at = 512,
+                          .min = OCTAVO_MIN_S8, .m_at = 512, .min_at = 576},
+    [OCTAVO_WEIGHT_Z4_64] = {.bits = 4, .blocks = 2, .head_bytes = 96, .block_bytes = 512,
+                             .min = OCTAVO_MIN_S8, .min_at = 64},
+    [OCTAVO_WEIGHT_Z8] = {.bits = 8, .offset = 128, .blocks = 1, .block_bytes = 1120,
+                          .d_at = 1024, .min = OCTAVO_MIN_S8, .m_at = 1024, .min_at = 1088},
     [OCTAVO_WEIGHT_Q2_K] = {.bits = 2, .blocks = 8, .head_bytes = 128, .block_bytes = 320,
                             .scale = OCTAVO_SCALE_NIBBLE_2, .scale_at = 256,
                             .min = OCTAVO_MIN_NIBBLE_2, .m_at = 64, .min_at = 288},

@@ -89,6 +89,44 @@ static inline void put_nvfp4(uint8_t *record, int o, const uint8_t *block) {
     }
 }
 
+/* block: d, z, codes in the order of their part */
+static inline void put_z(uint8_t *record, int o, const uint8_t *block, int words) {
+    for (int g = 0; g < words; g++)
+        put_word(record, g, o, load_word(block + 3 + 4 * g));
+    put_half(record + words * 128, o, block);
+    record[words * 128 + OCTAVO_HALVES_BYTES + o] = block[2];
+}
+
+static inline void put_z2(uint8_t *record, int o, const uint8_t *block) {
+    put_z(record, o, block, 2);
+}
+
+static inline void put_z3(uint8_t *record, int o, const uint8_t *block) {
+    put_z(record, o, block, 3);
+}
+
+static inline void put_z4(uint8_t *record, int o, const uint8_t *block) {
+    put_z(record, o, block, 4);
+}
+
+static inline void put_z8(uint8_t *record, int o, const uint8_t *block) {
+    put_z(record, o, block, 8);
+}
+
+static inline void put_z4_64(uint8_t *record, int o, const uint8_t *block) {
+    put_half(record, o, block);
+    record[OCTAVO_HALVES_BYTES + o] = block[2];
+    put_codes4(record + 96, o, block + 3);
+    put_codes4(record + 96 + OCTAVO_CODES4_BYTES, o, block + 19);
+}
+
+/* block: d, 64 bytes */
+static inline void put_f8(uint8_t *record, int o, const uint8_t *block) {
+    memcpy(record + (size_t)o * 4, block, 4);
+    for (int i = 0; i < OCTAVO_F8_INPUTS; i++)
+        record[OCTAVO_F8_HEAD_BYTES + i * OCTAVO_PANEL + o] = block[4 + i];
+}
+
 /* Float types: a transposition of elements of 2 or 4 bytes, [32][n] to [n][32]. A cache line of a
  * row at a time: rows whose distance is a power of two share few cache sets. */
 static OCTAVO_ALWAYS_INLINE void transpose(uint8_t *panel, source_rows rows, int64_t n,
@@ -135,6 +173,27 @@ void octavo_weight_pack(octavo_weight_type type, uint8_t *panel, const uint8_t *
     case OCTAVO_WEIGHT_F16:
     case OCTAVO_WEIGHT_BF16:
         pack_floats(type, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_F8_E4M3:
+        pack_records(put_f8, OCTAVO_WEIGHT_F8_E4M3, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_F8_E5M2:
+        pack_records(put_f8, OCTAVO_WEIGHT_F8_E5M2, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_Z2:
+        pack_records(put_z2, OCTAVO_WEIGHT_Z2, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_Z3:
+        pack_records(put_z3, OCTAVO_WEIGHT_Z3, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_Z4:
+        pack_records(put_z4, OCTAVO_WEIGHT_Z4, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_Z4_64:
+        pack_records(put_z4_64, OCTAVO_WEIGHT_Z4_64, panel, rows, k);
+        break;
+    case OCTAVO_WEIGHT_Z8:
+        pack_records(put_z8, OCTAVO_WEIGHT_Z8, panel, rows, k);
         break;
     case OCTAVO_WEIGHT_Q8_0:
         pack_records(put_q8_0, OCTAVO_WEIGHT_Q8_0, panel, rows, k);

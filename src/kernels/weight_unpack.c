@@ -148,6 +148,7 @@ static float load_m(const octavo_weight_layout *layout, const uint8_t *record, c
     const float m = load_f16(record + layout->m_at, o);
     const uint8_t *at = block + layout->min_at + o;
     if (layout->min == OCTAVO_MIN_F16) return m;
+    if (layout->min == OCTAVO_MIN_S8) return -(m * (float)(int8_t)record[layout->min_at + o]);
     return -(m * (float)(layout->min == OCTAVO_MIN_U8 ? at[0] : at[0] >> (4 * half) & 15));
 }
 
@@ -168,6 +169,15 @@ void octavo_weight_run_load(octavo_weight_type type, octavo_weight_run *run, con
     }
 }
 
+static float load_f8(octavo_weight_type type, const uint8_t *panel, int64_t k, int o) {
+    const uint8_t *record = panel + k / OCTAVO_F8_INPUTS * OCTAVO_F8_RECORD_BYTES;
+    const uint32_t code = record[OCTAVO_F8_HEAD_BYTES + k % OCTAVO_F8_INPUTS * OCTAVO_PANEL + o];
+    float d;
+    memcpy(&d, record + (size_t)o * 4, sizeof d);
+    if (type == OCTAVO_WEIGHT_F8_E5M2) return octavo_f16_to_f32((uint16_t)(code << 8)) * d;
+    return octavo_f16_to_f32((uint16_t)((code & 0x80) << 8 | (code & 0x7f) << 7)) * d;
+}
+
 /* Output o of inputs [k0, k1), `stride` apart in out. */
 static void unpack_output(octavo_weight_type type, float *out, int64_t stride, const uint8_t *panel,
                           int o, int64_t k0, int64_t k1) {
@@ -184,6 +194,11 @@ static void unpack_output(octavo_weight_type type, float *out, int64_t stride, c
         for (int64_t k = k0; k < k1; k++)
             out[(k - k0) * stride] =
                 octavo_bf16_to_f32(load_u16(panel, (k / 2 * OCTAVO_PANEL + o) * 2 + k % 2));
+        break;
+    case OCTAVO_WEIGHT_F8_E4M3:
+    case OCTAVO_WEIGHT_F8_E5M2:
+        for (int64_t k = k0; k < k1; k++)
+            out[(k - k0) * stride] = load_f8(type, panel, k, o);
         break;
     default:
         for (int64_t k = k0; k < k1; k += OCTAVO_BLOCK) {

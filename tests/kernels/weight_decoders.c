@@ -42,6 +42,59 @@ static void decode_q5_0(float *y, const uint8_t *block) {
     }
 }
 
+static void decode_f8(float *y, const uint8_t *block, int exponent_bits) {
+    const int mantissa_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    float d;
+    memcpy(&d, block, sizeof d);
+    for (int i = 0; i < 64; i++) {
+        const int size = block[4 + i] & 127, e = size >> mantissa_bits;
+        const int m = size & ((1 << mantissa_bits) - 1);
+        const int whole = e > 0 ? m | 1 << mantissa_bits : m;
+        const double value = ldexp(whole, (e > 0 ? e : 1) - bias - mantissa_bits);
+        /* d of E4M3 is 2^8 times the scale */
+        const double unit = exponent_bits == 4 ? value / 256.0 : value;
+        y[i] = (float)(block[4 + i] & 128 ? -unit : unit) * d;
+    }
+}
+
+static void decode_f8_e4m3(float *y, const uint8_t *block) {
+    decode_f8(y, block, 4);
+}
+
+static void decode_f8_e5m2(float *y, const uint8_t *block) {
+    decode_f8(y, block, 5);
+}
+
+static float z_value(const uint8_t *block, int code) {
+    return half_at(block) * (float)code - half_at(block) * (float)(int8_t)block[2];
+}
+
+static void decode_z2(float *y, const uint8_t *block) {
+    for (int i = 0; i < 32; i++)
+        y[i] = z_value(block, block[3 + i / 16 * 4 + i % 4] >> (i / 4 % 4 * 2) & 3);
+}
+
+static void decode_z3(float *y, const uint8_t *block) {
+    for (int i = 0; i < 32; i++)
+        y[i] = z_value(block, (block[3 + i / 16 * 4 + i % 4] >> (i / 4 % 4 * 2) & 3) +
+                                  4 * (block[11 + i % 4] >> (i / 4) & 1));
+}
+
+static void decode_z4(float *y, const uint8_t *block) {
+    for (int i = 0; i < 32; i++)
+        y[i] = z_value(block, block[3 + i % 16] >> (i / 16 * 4) & 15);
+}
+
+static void decode_z4_64(float *y, const uint8_t *block) {
+    for (int i = 0; i < 64; i++)
+        y[i] = z_value(block, block[3 + i / 32 * 16 + i % 16] >> (i / 16 % 2 * 4) & 15);
+}
+
+static void decode_z8(float *y, const uint8_t *block) {
+    for (int i = 0; i < 32; i++)
+        y[i] = z_value(block, block[3 + i] - 128);
+}
+
 static void decode_q4_k(float *y, const uint8_t *block) {
     const uint8_t *s = block + 4, *codes = block + 16;
     for (int i = 0; i < 256; i++) {
@@ -289,7 +342,10 @@ void weight_decode(octavo_weight_type type, float *y, const uint8_t *block) {
         [OCTAVO_WEIGHT_IQ2_XXS] = decode_iq2_xxs, [OCTAVO_WEIGHT_IQ2_XS] = decode_iq2_xs,
         [OCTAVO_WEIGHT_IQ2_S] = decode_iq2_s,     [OCTAVO_WEIGHT_IQ3_XXS] = decode_iq3_xxs,
         [OCTAVO_WEIGHT_IQ3_S] = decode_iq3_s,     [OCTAVO_WEIGHT_IQ1_S] = decode_iq1_s,
-        [OCTAVO_WEIGHT_IQ1_M] = decode_iq1_m,
+        [OCTAVO_WEIGHT_IQ1_M] = decode_iq1_m,     [OCTAVO_WEIGHT_F8_E4M3] = decode_f8_e4m3,
+        [OCTAVO_WEIGHT_F8_E5M2] = decode_f8_e5m2, [OCTAVO_WEIGHT_Z2] = decode_z2,
+        [OCTAVO_WEIGHT_Z3] = decode_z3,           [OCTAVO_WEIGHT_Z4] = decode_z4,
+        [OCTAVO_WEIGHT_Z4_64] = decode_z4_64,     [OCTAVO_WEIGHT_Z8] = decode_z8,
     };
     decoders[type](y, block);
 }

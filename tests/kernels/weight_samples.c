@@ -19,6 +19,8 @@ static const int half_fields[OCTAVO_WEIGHT_TYPES][2] = {
     [OCTAVO_WEIGHT_IQ4_XS] = {1},  [OCTAVO_WEIGHT_TQ1_0] = {53},    [OCTAVO_WEIGHT_TQ2_0] = {65},
     [OCTAVO_WEIGHT_IQ2_XXS] = {1}, [OCTAVO_WEIGHT_IQ2_XS] = {1},    [OCTAVO_WEIGHT_IQ2_S] = {1},
     [OCTAVO_WEIGHT_IQ3_XXS] = {1}, [OCTAVO_WEIGHT_IQ3_S] = {1},     [OCTAVO_WEIGHT_IQ1_S] = {1},
+    [OCTAVO_WEIGHT_Z2] = {1},      [OCTAVO_WEIGHT_Z3] = {1},        [OCTAVO_WEIGHT_Z4] = {1},
+    [OCTAVO_WEIGHT_Z4_64] = {1},   [OCTAVO_WEIGHT_Z8] = {1},
 };
 
 const char *weight_sample_name(weight_sample sample) {
@@ -64,10 +66,22 @@ static void fill_floats(octavo_weight_type type, uint8_t *rows, int64_t n, uint6
     }
 }
 
+/* Numbers of all sizes; infinities and NaN of E5M2 only where asked for. */
+static void fill_f8(octavo_weight_type type, weight_sample sample, uint8_t *block, int64_t row,
+                    uint64_t *state) {
+    const float d = octavo_f16_to_f32(sample_scale(sample, row, state));
+    memcpy(block, &d, sizeof d);
+    if (type == OCTAVO_WEIGHT_F8_E5M2)
+        for (int i = 4; i < 68; i++)
+            if ((block[i] & 0x7c) == 0x7c) block[i] ^= 0x40;
+}
+
 /* Scales that are no f16 fields. */
 static void fill_odd_scales(octavo_weight_type type, weight_sample sample, uint8_t *block,
                             int64_t row, uint64_t *state) {
-    if (type == OCTAVO_WEIGHT_MXFP4) {
+    if (type == OCTAVO_WEIGHT_F8_E4M3 || type == OCTAVO_WEIGHT_F8_E5M2) {
+        fill_f8(type, sample, block, row, state);
+    } else if (type == OCTAVO_WEIGHT_MXFP4) {
         const bool is_small = sample == WEIGHT_SAMPLE_FLAT || sample == WEIGHT_SAMPLE_TINY;
         block[0] = (uint8_t)((is_small ? 0 : 116) + sample_random(state) % 8);
     } else if (type == OCTAVO_WEIGHT_NVFP4) {
@@ -83,7 +97,7 @@ static void fill_odd_scales(octavo_weight_type type, weight_sample sample, uint8
 void weight_sample_fill(octavo_weight_type type, weight_sample sample, uint8_t *rows,
                         int64_t n_rows, int64_t k, uint64_t *state) {
     const octavo_weight_info *info = octavo_weight_info_of(type);
-    if (!info->is_quantised) {
+    if (info->source_inputs == 1) {
         fill_floats(type, rows, n_rows * k, state);
         return;
     }

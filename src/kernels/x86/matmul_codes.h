@@ -180,7 +180,7 @@ static OCTAVO_ALWAYS_INLINE vf load_scale(octavo_weight_type type, block_place a
     }
 }
 
-/* What is added to d * scale * (code - offset): m, or -(dmin * min). */
+/* What is added to d * scale * (code - offset): m, or -(dmin * min), or -(d * min). */
 static OCTAVO_ALWAYS_INLINE bool has_m(octavo_weight_type type) {
     return layout_of(type)->min != OCTAVO_MIN_NONE;
 }
@@ -194,6 +194,8 @@ static OCTAVO_ALWAYS_INLINE vf load_m(octavo_weight_type type, block_place at, i
     const uint8_t *min = at.codes + layout->min_at + o;
     const vf m = vf_from_f16(at.head + layout->m_at + o * 2);
     if (layout->min == OCTAVO_MIN_F16) return m;
+    if (layout->min == OCTAVO_MIN_S8)
+        return vf_negate(vf_mul(m, vf_from_s8(at.head + layout->min_at + o)));
     if (layout->min == OCTAVO_MIN_U8) return vf_negate(vf_mul(m, vf_from_u8(min)));
     return vf_negate(vf_mul(m, vf_from_s32(nibble_of(vi_from_u8(min), half))));
 }

@@ -7,11 +7,20 @@
 
 enum { RECORD_VECTORS = OCTAVO_PANEL / LANES };
 
+static OCTAVO_ALWAYS_INLINE vf load_f8(octavo_weight_type type, const uint8_t *panel, int64_t k,
+                                       int o) {
+    const uint8_t *record = panel + (uint64_t)k / OCTAVO_F8_INPUTS * OCTAVO_F8_RECORD_BYTES;
+    const uint8_t *code = record + OCTAVO_F8_HEAD_BYTES + k % OCTAVO_F8_INPUTS * OCTAVO_PANEL + o;
+    const vf w = type == OCTAVO_WEIGHT_F8_E4M3 ? vf_from_e4m3(code) : vf_from_e5m2(code);
+    return vf_mul(w, vf_from_bits(vi_load(record + o * 4)));
+}
+
 /* Weights of input k, outputs o..o + LANES - 1, of a float type; BF16: `half` is k % 2. */
 static OCTAVO_ALWAYS_INLINE vf load_weights(octavo_weight_type type, const uint8_t *panel,
                                             int64_t k, int half, int o) {
     if (type == OCTAVO_WEIGHT_F32) return vf_from_bits(vi_load(panel + (k * OCTAVO_PANEL + o) * 4));
     if (type == OCTAVO_WEIGHT_F16) return vf_from_f16(panel + (k * OCTAVO_PANEL + o) * 2);
+    if (type != OCTAVO_WEIGHT_BF16) return load_f8(type, panel, k, o);
     vi pairs = vi_load(panel + (k / 2 * OCTAVO_PANEL + o) * 4);
     return vf_from_bits(half ? vi_and(pairs, vi_set32(-0x10000)) : vi_shl32(pairs, 16));
 }
@@ -131,7 +140,7 @@ static OCTAVO_ALWAYS_INLINE void dot_f32(octavo_weight_type type, float *acc, co
     for (int r = 0; r < n_rows; r++)
         row[r] = (const float *)((const uint8_t *)x + (size_t)r * x_stride);
     memset(acc, 0, (size_t)n_rows * OCTAVO_PANEL * sizeof *acc);
-    if (type <= OCTAVO_WEIGHT_BF16) {
+    if (type < OCTAVO_WEIGHT_Q8_0) {
         add_all_rows(type, acc, panel, row, n_rows, k0, k1);
         return;
     }

@@ -58,6 +58,18 @@ static inline vf vf_from_f16(const uint8_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
+/* F8_E4M3 times 2^-8 and F8_E5M2: as f16, whose subnormal numbers cost nothing. */
+static inline vf vf_from_e4m3(const uint8_t *p) {
+    const __m256i x =
+        _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    return _mm512_cvtph_ps(_mm256_and_si256(x, _mm256_set1_epi16((short)0xbfff)));
+}
+
+static inline vf vf_from_e5m2(const uint8_t *p) {
+    const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+    return _mm512_cvtph_ps(_mm256_slli_epi16(x, 8));
+}
+
 static inline vf vf_from_u8(const uint8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
