@@ -63,15 +63,13 @@ static octavo_status find_tensor(const octavo_safetensors *safetensors,
     return OCTAVO_OK;
 }
 
-static uint64_t blocks_of(uint64_t extent) {
-    return extent / OCTAVO_SAFETENSORS_SCALE_BLOCK +
-           (extent % OCTAVO_SAFETENSORS_SCALE_BLOCK != 0 ? 1 : 0);
+static uint64_t blocks_of(uint64_t extent, uint64_t block) {
+    return extent / block + (extent % block != 0 ? 1 : 0);
 }
 
 /* Fits [rows, columns] of scales to a matrix; false when they are none of the known ways. */
-static bool fit_matrix(const uint64_t weight[2], const uint64_t scales[2],
+static bool fit_matrix(const uint64_t weight[2], const uint64_t block[2], const uint64_t scales[2],
                        octavo_safetensors_scale *scale) {
-    const uint64_t block = OCTAVO_SAFETENSORS_SCALE_BLOCK;
     uint64_t rows = weight[0], columns = weight[1];
     if (scales[0] == 1 && scales[1] == 1) {
         scale->kind = OCTAVO_SAFETENSORS_SCALE_MATRIX;
@@ -85,10 +83,11 @@ static bool fit_matrix(const uint64_t weight[2], const uint64_t scales[2],
         scale->kind = OCTAVO_SAFETENSORS_SCALE_COLUMN;
         scale->block_rows = rows;
         scale->block_columns = 1;
-    } else if (scales[0] == blocks_of(rows) && scales[1] == blocks_of(columns)) {
+    } else if (scales[0] == blocks_of(rows, block[0]) &&
+               scales[1] == blocks_of(columns, block[1])) {
         scale->kind = OCTAVO_SAFETENSORS_SCALE_BLOCKS;
-        scale->block_rows = block;
-        scale->block_columns = block;
+        scale->block_rows = block[0];
+        scale->block_columns = block[1];
     } else {
         return false;
     }
@@ -96,22 +95,26 @@ static bool fit_matrix(const uint64_t weight[2], const uint64_t scales[2],
     return true;
 }
 
-static bool fit(const octavo_safetensors_tensor *weight, const octavo_safetensors_tensor *tensor,
-                octavo_safetensors_scale *scale) {
+static bool fit(const octavo_safetensors_tensor *weight, const uint64_t block[2],
+                const octavo_safetensors_tensor *tensor, octavo_safetensors_scale *scale) {
     const int stacked = weight->n_dims - 2; /* 1 for [experts, rows, columns] */
     const uint64_t one[2] = {1, 1};
     if (tensor->n_dims > weight->n_dims || weight->n_values == 0) return false;
-    if (tensor->n_values == 1) return fit_matrix(weight->extent + stacked, one, scale);
+    if (tensor->n_values == 1) return fit_matrix(weight->extent + stacked, block, one, scale);
     if (stacked == 1 && tensor->extent[0] != weight->extent[0]) return false;
     /* extents are 1 from n_dims on: [rows] is [rows, 1], [experts] is [experts, 1, 1] */
-    if (!fit_matrix(weight->extent + stacked, tensor->extent + stacked, scale)) return false;
+    if (!fit_matrix(weight->extent + stacked, block, tensor->extent + stacked, scale)) return false;
     if (stacked == 1) scale->matrix_stride = tensor->extent[1] * tensor->extent[2];
     return true;
 }
 
 octavo_status octavo_safetensors_find_scale(const octavo_safetensors *safetensors,
                                             const octavo_safetensors_tensor *weight,
+                                            const uint64_t block[2],
                                             octavo_safetensors_scale *scale, octavo_error *error) {
+    static const uint64_t usual[2] = {OCTAVO_SAFETENSORS_SCALE_BLOCK,
+                                      OCTAVO_SAFETENSORS_SCALE_BLOCK};
+    if (block == NULL) block = usual;
     char of_scales[SHAPE_BYTES], of_weight[SHAPE_BYTES];
     octavo_safetensors_scale found = {0};
     bool is_f8 =
@@ -133,13 +136,15 @@ octavo_status octavo_safetensors_find_scale(const octavo_safetensors *safetensor
                            "F16, BF16 and F8_E8M0 are; convert the model",
                            tensor->name, shown_part(safetensors, tensor), tensor->dtype_name);
     }
-    if (!fit(weight, tensor, &found)) {
-        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "tensor \"%.120s\" (%s): scales %.80s do not fit the weight %.80s, one "
-                           "for all, for each row, each column or each 128 x 128 do; the model is "
-                           "damaged or of a format that is not supported",
-                           tensor->name, shown_part(safetensors, tensor),
-                           shape_text(tensor, of_scales), shape_text(weight, of_weight));
+    if (!fit(weight, block, tensor, &found)) {
+        return octavo_fail(
+            error, OCTAVO_ERROR_FORMAT,
+            "tensor \"%.120s\" (%s): scales %.80s do not fit the weight %.80s, one "
+            "for all, for each row, each column or each %llu x %llu do; the model is "
+            "damaged or of a format that is not supported",
+            tensor->name, shown_part(safetensors, tensor), shape_text(tensor, of_scales),
+            shape_text(weight, of_weight), (unsigned long long)block[0],
+            (unsigned long long)block[1]);
     }
     *scale = found;
     return OCTAVO_OK;

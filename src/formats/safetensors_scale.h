@@ -6,9 +6,9 @@
  *
  * Both mean the same, whatever the second is called: the value of an element is its own times its
  * scale. A scale stands for a whole matrix, a row (an output of [outputs, inputs]), a column, or a
- * block of 128 x 128, the last blocks of an axis being cut where the axis ends. Of a stack of
- * matrices [experts, rows, columns] each has scales of its own, unless there is only one in all.
- * Scales of activations ("input_scale", "activation_scale") are another matter.
+ * block, as a rule of 128 x 128, the last blocks of an axis being cut where the axis ends. Of a
+ * stack of matrices [experts, rows, columns] each has scales of its own, unless there is only one
+ * in all. Scales of activations ("input_scale", "activation_scale") are another matter.
  */
 #ifndef OCTAVO_FORMATS_SAFETENSORS_SCALE_H
 #define OCTAVO_FORMATS_SAFETENSORS_SCALE_H
@@ -35,8 +35,9 @@ typedef struct octavo_safetensors_scale {
 } octavo_safetensors_scale;
 
 /* Finds the scales of a weight of F8_E4M3 or F8_E5M2 with two or three axes and checks their shape
- * against the weight's: [], [1] or [1, 1]; [rows] or [rows, 1]; [1, columns]; [ceil(rows / 128),
- * ceil(columns / 128)]; for three axes the same after [experts], or one value.
+ * against the weight's: [], [1] or [1, 1]; [rows] or [rows, 1]; [1, columns]; [ceil(rows /
+ * block[0]), ceil(columns / block[1])]; for three axes the same after [experts], or one value.
+ * block: NULL is 128 x 128.
  *   OCTAVO_ERROR_NOT_FOUND    the weight has none: whether it may is the caller's knowledge
  *   OCTAVO_ERROR_INVALID      the weight is of another type or has another number of axes
  *   OCTAVO_ERROR_FORMAT       both names are there, or the shape is none of these
@@ -44,7 +45,7 @@ typedef struct octavo_safetensors_scale {
  * Any thread. */
 OCTAVO_MUST_CHECK octavo_status octavo_safetensors_find_scale(
     const octavo_safetensors *safetensors, const octavo_safetensors_tensor *weight,
-    octavo_safetensors_scale *scale, octavo_error *error);
+    const uint64_t block[2], octavo_safetensors_scale *scale, octavo_error *error);
 
 /* The scale of an index as above, widened exactly. */
 float octavo_safetensors_scale_value(const octavo_safetensors_scale *scale, uint64_t index);

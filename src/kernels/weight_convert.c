@@ -38,7 +38,7 @@ octavo_weight_type octavo_weight_type_that_fits(octavo_weight_type want, octavo_
  * the new type ---- */
 
 static size_t old_panel_bytes(octavo_weight_type from, int64_t k) {
-    if (!octavo_weight_info_of(from)->is_quantised) return 0;
+    if (octavo_weight_info_of(from)->source_inputs == 1) return 0;
     return octavo_align_up(octavo_weight_panel_bytes(from, k), OCTAVO_ALIGN);
 }
 
@@ -111,7 +111,7 @@ bool octavo_weight_convert(octavo_weight_type from, octavo_weight_type to, uint8
     float *values = (float *)(void *)(scratch + old_panel_bytes(from, k));
     uint8_t *rows = (uint8_t *)values + values_bytes(k);
     const size_t new_bytes = new_row_bytes(to, k);
-    if (octavo_weight_info_of(from)->is_quantised)
+    if (octavo_weight_info_of(from)->source_inputs > 1)
         octavo_weight_pack(from, old_panel, source, row_bytes, n_rows, k);
     for (int o = 0; o < n_rows; o++) {
         read_row(from, values, source + (size_t)o * row_bytes, old_panel, o, k);

@@ -164,25 +164,6 @@ static octavo_status read_tied(const octavo_config_reader *reader, octavo_model_
     return octavo_config_flag(&whole, key, false, &config->is_tied);
 }
 
-/* Weights in codes of a tool's own would not be found under their names, which says less. */
-static octavo_status refuse_quantised(const octavo_config_reader *reader,
-                                      const octavo_family *family) {
-    octavo_config_reader whole = *reader, inner;
-    octavo_gguf_string method;
-    if (!octavo_config_is_hf(reader)) return OCTAVO_OK;
-    whole.object = reader->checkpoint->config;
-    octavo_status status = octavo_config_section(&whole, "quantization_config", &inner);
-    if (status || !inner.object) return status;
-    const octavo_key key = {NULL, "quant_method"};
-    status = octavo_config_text(&inner, key, "", &method);
-    if (status) return status;
-    if (family->quant_method && octavo_text_is(method, family->quant_method)) return OCTAVO_OK;
-    return octavo_config_fail(&inner, key, OCTAVO_ERROR_UNSUPPORTED,
-                              "\"%.*s\" weights are not in this version; use the model in F32, F16 "
-                              "or BF16, or a GGUF file",
-                              (int)(method.size < 32 ? method.size : 32), method.data);
-}
-
 static octavo_status read_norm_eps(const octavo_config_reader *reader, octavo_model_config *config,
                                    const octavo_family *family) {
     const octavo_key rms = {"attention.layer_norm_rms_epsilon", "rms_norm_eps"};
@@ -226,7 +207,8 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
         (status = octavo_config_integer(reader, context, needed_unless(defaults->context), 1,
                                         1 << 28, &config->context)) ||
         (status = read_norm_eps(reader, config, family)) ||
-        (status = refuse_quantised(reader, family)) || (status = read_experts(reader, config)) ||
+        (status = octavo_config_quant(reader, family->quant_method, &config->quant)) ||
+        (status = read_experts(reader, config)) ||
         (status = read_heads(reader, config, defaults)) ||
         (status = read_rotated(reader, config, family)) ||
         (status = read_vocab(reader, config, defaults)) ||

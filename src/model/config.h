@@ -8,6 +8,7 @@
 #define OCTAVO_MODEL_CONFIG_H
 
 #include "model/checkpoint.h"
+#include "model/config_quant.h"
 #include "model/weight_name.h"
 #include "program/program.h"
 
@@ -105,6 +106,8 @@ typedef struct octavo_model_config {
     bool has_expert_columns; /* in folders one tensor [experts, inputs, outputs] of gate and then
                                 up, and one of down */
     octavo_router router;
+
+    octavo_quant quant; /* of the folder */
 
     int n_ropes;
     octavo_rope_config ropes[OCTAVO_MAX_ROPES];

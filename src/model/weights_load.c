@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "model/weights_f8.h"
+#include "model/weights_groups.h"
 #include "model/weights_mxfp4.h"
 #include "model/weights_pack.h"
 #include "model/weights_type.h"
@@ -94,22 +96,80 @@ static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tens
                               : "convert the model to F32, F16 or BF16");
 }
 
-octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
-                                 octavo_row_map rows, octavo_weight_role role, int layer) {
+/* A matrix as it is found; the source points into it. */
+typedef struct found_matrix {
     octavo_checkpoint_tensor tensor;
-    octavo_status status = find(load, role, layer, 0, &tensor);
-    if (status || (status = check_shape(load, &tensor, rows.all ? rows.all : n, k))) return status;
-    const int64_t all = rows.all ? rows.all : n;
-    octavo_pack_source source = {
-        .tensor = &tensor,
-        .row_bytes = tensor.bytes / (size_t)all,
+    octavo_f8_source f8;
+    octavo_groups_source groups;
+    octavo_pack_source source;
+} found_matrix;
+
+/* The part of a tensor's bytes that n of its rows are. */
+static size_t share_of(size_t bytes, int64_t n, const octavo_row_map *rows) {
+    return rows->all ? bytes / (size_t)rows->all * (size_t)n : bytes;
+}
+
+static octavo_status find_groups(octavo_loader *load, const octavo_weight *weight, const char *name,
+                                 octavo_row_map rows, found_matrix *found) {
+    octavo_groups_source *groups = &found->groups;
+    octavo_status status = octavo_groups_find(load, name, weight, rows, groups);
+    if (status) return status;
+    const size_t beside = groups->zeros.bytes + groups->scales.bytes;
+    found->source = (octavo_pack_source){
+        .tensor = &groups->codes,
+        .type = groups->type,
+        .row_bytes = groups->codes.bytes / (size_t)groups->n,
+        .rows = {.all = groups->n, .first = rows.first, .group = groups->n},
+        .fill = octavo_groups_fill,
+        .cookie = groups,
+        .beside_bytes = share_of(beside, weight->n, &rows),
+    };
+    return OCTAVO_OK;
+}
+
+/* Finds one matrix of the extents of `weight`, of a stack that of an expert, and checks its shape.
+ */
+static octavo_status find_matrix(octavo_loader *load, const octavo_weight *weight,
+                                 octavo_row_map rows, octavo_weight_role role, int layer,
+                                 int expert, found_matrix *found) {
+    const octavo_quant_kind quant = load->config->quant.kind;
+    const octavo_column_map none = {0};
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_status status;
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, expert, name);
+    if ((quant == OCTAVO_QUANT_GPTQ || quant == OCTAVO_QUANT_AWQ) && role != OCTAVO_ROLE_EMBED &&
+        octavo_checkpoint_find(load->checkpoint, name) < 0)
+        return find_groups(load, weight, name, rows, found);
+    const int64_t all = rows.all ? rows.all : weight->n;
+    if ((status = octavo_checkpoint_get(load->checkpoint, name, &found->tensor, load->error)) ||
+        (status = check_shape(load, &found->tensor, all, weight->k)))
+        return status;
+    found->source = (octavo_pack_source){
+        .tensor = &found->tensor,
+        .row_bytes = found->tensor.bytes / (size_t)all,
         .rows = rows,
     };
-    if ((status = find_type(load, &tensor, &source.type))) return status;
+    if (!octavo_f8_is(load, &found->tensor))
+        return find_type(load, &found->tensor, &found->source.type);
+    if ((status = octavo_f8_find(load, &found->tensor, weight, rows, none, &found->f8)))
+        return status;
+    found->source.type = found->f8.type;
+    found->source.fill = octavo_f8_fill;
+    found->source.cookie = &found->f8;
+    found->source.beside_bytes = share_of(found->f8.scale.tensor->bytes, weight->n, &rows);
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
+                                 octavo_row_map rows, octavo_weight_role role, int layer) {
+    found_matrix found;
     *weight = (octavo_weight){.n = n, .k = k};
-    weight->type = octavo_weights_choose(load->options->weights, role, source.type, all * k, k);
-    if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
-    return octavo_pack_matrix(load, weight, 0, &source);
+    octavo_status status = find_matrix(load, weight, rows, role, layer, 0, &found);
+    if (status) return status;
+    weight->type = octavo_weights_choose(load->options->weights, role, found.source.type,
+                                         (rows.all ? rows.all : n) * k, k);
+    if ((status = octavo_pack_alloc(load, weight, found.source.tensor->name))) return status;
+    return octavo_pack_matrix(load, weight, 0, &found.source);
 }
 
 /* ---- experts ---- */
@@ -139,9 +199,15 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
         const int64_t wanted[] = {weight->stack, rows, width};
         return octavo_load_fail_shape(load, &tensor, 3, wanted);
     }
+    octavo_f8_source f8;
     octavo_weight_type type;
-    if ((status = find_type(load, &tensor, &type))) return status;
-    if (is_columns && octavo_weight_info_of(type)->source_inputs > 1)
+    const octavo_row_map whole = {0};
+    const bool is_f8 = octavo_f8_is(load, &tensor);
+    if ((status = is_f8 ? octavo_f8_find(load, &tensor, weight, whole, columns, &f8)
+                        : find_type(load, &tensor, &type)))
+        return status;
+    if (is_f8) type = f8.type;
+    if (!is_f8 && is_columns && octavo_weight_info_of(type)->source_inputs > 1)
         return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
                               "tensor \"%s\" (%s): type %s with outputs in columns cannot be run",
                               tensor.name, tensor.path, tensor.type_name);
@@ -149,13 +215,20 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
     if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++) {
-        const octavo_pack_source source = {
+        octavo_pack_source source = {
             .tensor = &tensor,
             .type = type,
             .begin = (size_t)e * bytes,
             .row_bytes = bytes / (size_t)(is_columns ? width : rows),
             .columns = columns,
         };
+        if (is_f8) {
+            f8.codes = tensor.data + source.begin;
+            f8.matrix = (uint64_t)e;
+            source.fill = octavo_f8_fill;
+            source.cookie = &f8;
+            source.beside_bytes = f8.scale.tensor->bytes / (size_t)weight->stack;
+        }
         status = octavo_pack_matrix(load, weight, e, &source);
         if (is_columns && load->options->pool)
             octavo_checkpoint_drop(load->checkpoint, &tensor, source.begin, bytes);
@@ -175,13 +248,21 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
     const size_t bytes = found.blocks.bytes / (size_t)weight->stack;
     const size_t scale_bytes = found.scales.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++) {
+        const octavo_mxfp4_source parts = {
+            .blocks = found.blocks.data + (size_t)e * bytes,
+            .scales = found.scales.data + (size_t)e * scale_bytes,
+            .n_blocks = (int64_t)scale_bytes / columns.columns,
+            .columns = columns,
+        };
         const octavo_pack_source source = {
             .tensor = &found.blocks,
             .type = OCTAVO_WEIGHT_MXFP4,
             .begin = (size_t)e * bytes,
-            .row_bytes = (bytes + scale_bytes) / (size_t)columns.columns,
+            .row_bytes = bytes / (size_t)columns.columns,
             .columns = columns,
-            .scales = found.scales.data + (size_t)e * scale_bytes,
+            .fill = octavo_mxfp4_fill,
+            .cookie = &parts,
+            .beside_bytes = scale_bytes / (size_t)columns.columns * (size_t)weight->n,
         };
         status = octavo_pack_matrix(load, weight, e, &source);
         if (load->options->pool)
@@ -194,7 +275,8 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
 
 octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
                                   octavo_column_map columns, octavo_weight_role role, int layer) {
-    octavo_weight_type type = OCTAVO_WEIGHT_F32, first = type;
+    const octavo_row_map whole = {0};
+    octavo_weight_type first = OCTAVO_WEIGHT_F32;
     octavo_status status = OCTAVO_OK;
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
     if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
@@ -202,24 +284,20 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
     if (load->checkpoint->gguf || columns.columns > 0)
         return load_whole_stack(load, weight, columns, role, layer);
     for (int e = 0; e < weight->stack && !status; e++) {
-        octavo_checkpoint_tensor tensor;
-        if ((status = find(load, role, layer, e, &tensor)) ||
-            (status = check_shape(load, &tensor, n, k)) ||
-            (status = find_type(load, &tensor, &type)))
-            return status;
+        found_matrix found;
+        if ((status = find_matrix(load, weight, whole, role, layer, e, &found))) return status;
+        const octavo_checkpoint_tensor *tensor = found.source.tensor;
         if (e == 0) {
-            first = type;
-            choose_stack_type(load, weight, type, role);
-            if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
+            first = found.source.type;
+            choose_stack_type(load, weight, first, role);
+            if ((status = octavo_pack_alloc(load, weight, tensor->name))) return status;
         }
-        if (type != first)
-            return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor.offset,
+        if (found.source.type != first)
+            return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
-                                  tensor.name, tensor.path, tensor.type_name);
-        const octavo_pack_source source = {
-            .tensor = &tensor, .type = type, .row_bytes = tensor.bytes / (size_t)n};
-        status = octavo_pack_matrix(load, weight, e, &source);
+                                  tensor->name, tensor->path, tensor->type_name);
+        status = octavo_pack_matrix(load, weight, e, &found.source);
     }
     return status;
 }

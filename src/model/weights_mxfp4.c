@@ -58,8 +58,11 @@ octavo_status octavo_mxfp4_find(octavo_loader *load, int64_t stack, int64_t rows
     return find_bytes(load, name, 3, shape, &found->scales);
 }
 
-void octavo_mxfp4_join(uint8_t *to, const uint8_t *blocks, const uint8_t *scales, int64_t n) {
+/* One row of n blocks [n][16] and scales [n]. */
+static bool join(uint8_t *to, const uint8_t *blocks, const uint8_t *scales, int64_t n) {
+    bool is_right = true;
     for (int64_t i = 0; i < n; i++, to += 1 + CODE_BYTES, blocks += CODE_BYTES) {
+        is_right &= scales[i] != 255;
         to[0] = scales[i];
         for (int j = 0; j < CODE_BYTES; j += 2) { /* inputs j and j + 1 of each half */
             const uint8_t near = blocks[j / 2], far = blocks[CODE_BYTES / 2 + j / 2];
@@ -67,4 +70,17 @@ void octavo_mxfp4_join(uint8_t *to, const uint8_t *blocks, const uint8_t *scales
             to[2 + j] = (uint8_t)(near >> 4 | (far & 0xf0));
         }
     }
+    return is_right;
+}
+
+bool octavo_mxfp4_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
+    const octavo_mxfp4_source *source = cookie;
+    bool is_right = true;
+    for (int i = 0; i < n; i++, to += source->n_blocks * (1 + CODE_BYTES)) {
+        const int64_t first =
+            (source->columns.first + (row + i) * source->columns.step) * source->n_blocks;
+        is_right &=
+            join(to, source->blocks + first * CODE_BYTES, source->scales + first, source->n_blocks);
+    }
+    return is_right;
 }

@@ -25,7 +25,15 @@ OCTAVO_MUST_CHECK octavo_status octavo_mxfp4_find(octavo_loader *load, int64_t s
                                                   int64_t k, octavo_weight_role role, int layer,
                                                   octavo_mxfp4 *found);
 
-/* One row of n blocks [n][16] and scales [n] as ggml's: to [n][17]. */
-void octavo_mxfp4_join(uint8_t *to, const uint8_t *blocks, const uint8_t *scales, int64_t n);
+/* Those of one matrix of the stack. */
+typedef struct octavo_mxfp4_source {
+    const uint8_t *blocks, *scales;
+    int64_t n_blocks; /* of a row */
+    octavo_column_map columns;
+} octavo_mxfp4_source;
+
+/* octavo_pack_fill_fn of a source: rows as ggml has them. False: a scale is 255, which is no
+ * number. */
+bool octavo_mxfp4_fill(const void *source, uint8_t *to, int64_t row, int n);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "kernels/weight_convert.h"
-#include "model/weights_mxfp4.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -22,12 +21,14 @@ typedef struct pack_job {
     const uint8_t *from; /* the matrix in its tensor */
     const octavo_weight *weight;
     uint8_t *to;
+    size_t copy_bytes; /* of a row as it is packed or converted */
     /* [threads][scratch_bytes]: a panel's rows, where they are scattered, and what converting
      * takes; or NULL */
     uint8_t *scratch;
     size_t rows_bytes, scratch_bytes;
     int64_t panel_begin, panel_end; /* of the strip */
     atomic_bool has_failed;         /* some thread met values that cannot be converted */
+    atomic_bool is_wrong;           /* some thread met what is no number */
 } pack_job;
 
 /* Rows of panels that are neighbours in the file need no copy. */
@@ -48,26 +49,17 @@ static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
     }
 }
 
-/* Columns [row, row + n) of MXFP4 as rows: of these, unlike floats, each lies in one piece. */
-static void join(const pack_job *job, uint8_t *copy, int64_t row, int n) {
-    const octavo_weight_info *info = octavo_weight_info_of(job->source.type);
-    const int64_t blocks = job->weight->k / info->source_inputs;
-    for (int i = 0; i < n; i++) {
-        const int64_t first =
-            (job->source.columns.first + (row + i) * job->source.columns.step) * blocks;
-        octavo_mxfp4_join(copy + (size_t)i * job->source.row_bytes,
-                          job->from + first * (info->source_bytes - 1), job->source.scales + first,
-                          blocks);
-    }
-}
-
 /* Rows [row, row + n) of the matrix, one behind the other. */
-static const uint8_t *rows_of_panel(const pack_job *job, uint8_t *copy, int64_t row, int n) {
+static const uint8_t *rows_of_panel(pack_job *job, uint8_t *copy, int64_t row, int n) {
     if (job->rows_bytes == 0)
         return job->from +
                (size_t)octavo_source_row(&job->source.rows, row) * job->source.row_bytes;
+    if (job->source.fill) {
+        if (!job->source.fill(job->source.cookie, copy, row, n)) job->is_wrong = true;
+        return copy;
+    }
     if (job->source.columns.columns > 0) {
-        (job->source.scales ? join : transpose)(job, copy, row, n);
+        transpose(job, copy, row, n);
         return copy;
     }
     for (int i = 0; i < n; i++)
@@ -91,10 +83,9 @@ static void pack_thread(void *arg, int thread, int n_threads) {
         const uint8_t *rows = rows_of_panel(job, scratch, p * OCTAVO_PANEL, n);
         uint8_t *panel = job->to + (size_t)p * panel_bytes;
         if (job->source.type == weight->type)
-            octavo_weight_pack(weight->type, panel, rows, job->source.row_bytes, n, weight->k);
+            octavo_weight_pack(weight->type, panel, rows, job->copy_bytes, n, weight->k);
         else if (!octavo_weight_convert(job->source.type, weight->type, panel, rows,
-                                        job->source.row_bytes, n, weight->k,
-                                        scratch + job->rows_bytes))
+                                        job->copy_bytes, n, weight->k, scratch + job->rows_bytes))
             job->has_failed = true;
     }
 }
@@ -152,12 +143,18 @@ octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight, cons
     return OCTAVO_OK;
 }
 
+static size_t row_bytes_of(octavo_weight_type type, int64_t k) {
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    return (size_t)(k / info->source_inputs) * (size_t)info->source_bytes;
+}
+
 static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const char *name) {
     const octavo_pack_source *source = &job->source;
     const size_t n_threads = (size_t)octavo_pool_threads(load->options->pool);
     size_t convert_bytes = 0, bytes;
-    if (is_scattered(&source->rows) || source->columns.columns > 0)
-        job->rows_bytes = octavo_align_up(source->row_bytes * OCTAVO_PANEL, OCTAVO_ALIGN);
+    job->copy_bytes = source->fill ? row_bytes_of(source->type, job->weight->k) : source->row_bytes;
+    if (source->fill || is_scattered(&source->rows) || source->columns.columns > 0)
+        job->rows_bytes = octavo_align_up(job->copy_bytes * OCTAVO_PANEL, OCTAVO_ALIGN);
     if (source->type != job->weight->type &&
         !octavo_weight_convert_bytes(source->type, job->weight->type, job->weight->k,
                                      &convert_bytes))
@@ -172,6 +169,11 @@ static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const cha
 
 static octavo_status check_values(octavo_loader *load, const pack_job *job) {
     const octavo_checkpoint_tensor *tensor = job->source.tensor;
+    if (job->is_wrong)
+        return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                              "tensor \"%s\" (%s): it, or its scales, holds what is no finite "
+                              "number; the file is damaged",
+                              tensor->name, tensor->path);
     if (!job->has_failed) return OCTAVO_OK;
     return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
                           "tensor \"%s\" (%s): holds values that are infinite, no numbers, or too "
@@ -194,5 +196,6 @@ octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weigh
     pack_strips(load, &job);
     octavo_free_aligned(job.scratch);
     if ((status = check_values(load, &job))) return status;
-    return octavo_load_report(load, source->tensor, (uint64_t)weight->n * source->row_bytes);
+    return octavo_load_report(load, source->tensor,
+                              (uint64_t)weight->n * source->row_bytes + source->beside_bytes);
 }

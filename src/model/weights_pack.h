@@ -8,15 +8,21 @@
 
 #include "model/weights_load.h"
 
+/* Rows [row, row + n) of a matrix as blocks of its type (kernels/weight.h), one behind the other.
+ * False: what they are made of is no number. Any thread. */
+typedef bool octavo_pack_fill_fn(const void *cookie, uint8_t *to, int64_t row, int n);
+
 /* Where the rows of a matrix lie. */
 typedef struct octavo_pack_source {
     const octavo_checkpoint_tensor *tensor;
     octavo_weight_type type; /* of the rows; where the matrix has another they are converted */
     size_t begin;            /* of the matrix in it */
-    size_t row_bytes;        /* with scales apart those of both */
+    size_t row_bytes;        /* of the tensor */
     octavo_row_map rows;
     octavo_column_map columns;
-    const uint8_t *scales; /* of MXFP4 where they lie apart: the matrix's columns'; or NULL */
+    octavo_pack_fill_fn *fill; /* puts rows together that lie in parts; or NULL */
+    const void *cookie;
+    size_t beside_bytes; /* of other tensors, for the report */
 } octavo_pack_source;
 
 /* Both do no more than count where weights are only checked (no pool).

@@ -40,7 +40,8 @@ bool octavo_weight_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
     return false;
 }
 
-/* Whether rows of the type are of four bits already: to quantise once more could only lose. */
+/* Whether rows of the type are of four bits or less already: to quantise once more could only lose.
+ */
 static bool is_of_four_bits(octavo_weight_type type) {
     switch (type) {
     case OCTAVO_WEIGHT_Q4_0:
@@ -48,6 +49,10 @@ static bool is_of_four_bits(octavo_weight_type type) {
     case OCTAVO_WEIGHT_IQ4_NL:
     case OCTAVO_WEIGHT_MXFP4:
     case OCTAVO_WEIGHT_NVFP4:
+    case OCTAVO_WEIGHT_Z2:
+    case OCTAVO_WEIGHT_Z3:
+    case OCTAVO_WEIGHT_Z4:
+    case OCTAVO_WEIGHT_Z4_64:
     case OCTAVO_WEIGHT_Q4_K:
     case OCTAVO_WEIGHT_IQ4_XS:
         return true;

@@ -38,7 +38,7 @@ static inline void safetensors_walk_scale(const octavo_safetensors *safetensors,
                                           const octavo_safetensors_tensor *weight) {
     octavo_safetensors_scale scale = {0};
     octavo_error error = {0};
-    octavo_status status = octavo_safetensors_find_scale(safetensors, weight, &scale, &error);
+    octavo_status status = octavo_safetensors_find_scale(safetensors, weight, NULL, &scale, &error);
     if (status != OCTAVO_OK) {
         safetensors_walk_check(scale.tensor == NULL, "scale untouched on failure");
         safetensors_walk_check(error.status == status && error.message[0] != 0, "a reason");

@@ -55,7 +55,8 @@ static void refused(model *m, octavo_status expected, const char *text) {
     octavo_safetensors_scale scale = {0};
     octavo_error error = {0};
     open_model(m);
-    octavo_status status = octavo_safetensors_find_scale(m->safetensors, m->weight, &scale, &error);
+    octavo_status status =
+        octavo_safetensors_find_scale(m->safetensors, m->weight, NULL, &scale, &error);
     bad_file_refused(status, &error, expected, text);
     assert_null(scale.tensor);
     end(m);
@@ -116,7 +117,8 @@ static void test_shapes(void **unused) {
         begin(&m, shapes[i].weight, (size_t)(n[0] * n[1] * n[2]));
         add_scales(&m, i % 2 == 0 ? "w_scale" : "w_scale_inv", shapes[i].scale, shapes[i].count);
         open_model(&m);
-        if (octavo_safetensors_find_scale(m.safetensors, m.weight, &scale, &error) != OCTAVO_OK) {
+        if (octavo_safetensors_find_scale(m.safetensors, m.weight, NULL, &scale, &error) !=
+            OCTAVO_OK) {
             fail_msg("%s", error.message);
         }
         assert_int_equal(scale.kind, shapes[i].kind);
@@ -224,8 +226,9 @@ static void test_values(void **unused) {
             safetensors_writer_tensor(&m.writer, "w_scale", types[i].dtype, "[2]", types[i].bytes,
                                       types[i].size);
             open_model(&m);
-            assert_int_equal(octavo_safetensors_find_scale(m.safetensors, m.weight, &scale, NULL),
-                             OCTAVO_OK);
+            assert_int_equal(
+                octavo_safetensors_find_scale(m.safetensors, m.weight, NULL, &scale, NULL),
+                OCTAVO_OK);
             for (size_t k = 0; k < 2; k++) {
                 assert_int_equal(octavo_f32_bits(octavo_safetensors_scale_value(&scale, k)),
                                  types[i].bits[k]);
@@ -238,7 +241,7 @@ static void test_values(void **unused) {
     begin(&m, "[2,3]", 6);
     safetensors_writer_tensor(&m.writer, "w_scale", "F8_E8M0", "[]", "\xff", 1);
     open_model(&m);
-    assert_int_equal(octavo_safetensors_find_scale(m.safetensors, m.weight, &scale, NULL),
+    assert_int_equal(octavo_safetensors_find_scale(m.safetensors, m.weight, NULL, &scale, NULL),
                      OCTAVO_OK);
     assert_true(isnan(octavo_safetensors_scale_value(&scale, 0)));
     end(&m);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From words of codes to blocks with a scale and a zero.
+ */
+#include "model/weights_groups.h"
+
+#include "base/error.h"
+#include "base/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 32, AWQ_OUTPUTS = 8 };
+
+/* ---- elements ---- */
+
+static uint32_t word_at(const uint8_t *data, int64_t index) {
+    uint32_t word;
+    memcpy(&word, data + index * 4, sizeof word);
+    return word;
+}
+
+/* Code i of a stream whose words are `step` apart. */
+static int code_at(const uint8_t *data, int64_t first, int64_t step, int64_t i, int bits) {
+    const int64_t word = i * bits / 32;
+    const int at = (int)(i * bits % 32);
+    uint32_t code = word_at(data, first + word * step) >> at;
+    if (at + bits > 32) code |= word_at(data, first + (word + 1) * step) << (32 - at);
+    return (int)(code & ((1u << bits) - 1));
+}
+
+/* Output o of row `row` of words of AWQ. */
+static int awq_at(const uint8_t *data, int64_t row, int64_t n, int64_t o) {
+    const int place = (int)(o % 2 * 4 + o % AWQ_OUTPUTS / 2);
+    return (int)(word_at(data, row * (n / AWQ_OUTPUTS) + o / AWQ_OUTPUTS) >> (4 * place) & 15);
+}
+
+static int zero_of(const octavo_groups_source *source, int64_t group, int64_t o) {
+    const uint8_t *data = source->zeros.data;
+    if (source->is_awq) return awq_at(data, group, source->n, o);
+    const int64_t words = source->n * source->bits / 32;
+    return code_at(data, group * words, 1, o, source->bits) + source->zero_more;
+}
+
+static float scale_of(const octavo_groups_source *source, int64_t group, int64_t o) {
+    const int64_t at = group * source->n + o;
+    uint16_t half;
+    if (source->scales.type == OCTAVO_GGML_F32)
+        return octavo_f32_from_bits(word_at(source->scales.data, at));
+    memcpy(&half, source->scales.data + at * 2, sizeof half);
+    return source->scales.type == OCTAVO_GGML_F16 ? octavo_f16_to_f32(half)
+                                                  : octavo_bf16_to_f32(half);
+}
+
+static int64_t group_of(const octavo_groups_source *source, int64_t input) {
+    return source->indices ? (int64_t)word_at(source->indices, input) : input / source->group;
+}
+
+/* The 8 nibbles of a word as bytes. */
+static uint64_t spread(uint32_t word) {
+    uint64_t x = word;
+    x = (x | x << 16) & UINT64_C(0x0000ffff0000ffff);
+    x = (x | x << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    return (x | x << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+}
+
+/* Codes of inputs k..k + 31 of output o of the tensors. */
+static void load_codes(const octavo_groups_source *source, uint8_t code[BLOCK], int64_t k,
+                       int64_t o) {
+    const uint8_t *data = source->codes.data;
+    if (source->is_awq) {
+        for (int i = 0; i < BLOCK; i++)
+            code[i] = (uint8_t)awq_at(data, k + i, source->n, o);
+    } else if (source->bits == 4) {
+        for (int i = 0; i < BLOCK; i += 8) {
+            const uint64_t codes = spread(word_at(data, (k + i) / 8 * source->n + o));
+            memcpy(code + i, &codes, sizeof codes);
+        }
+    } else {
+        for (int i = 0; i < BLOCK; i++)
+            code[i] = (uint8_t)code_at(data, o, source->n, k + i, source->bits);
+    }
+}
+
+/* ---- blocks, see kernels/weight.h ---- */
+
+static void put_pairs(uint8_t *to, const uint8_t code[BLOCK], int mask) {
+    memset(to, 0, 8);
+    for (int i = 0; i < BLOCK; i++)
+        to[i / 16 * 4 + i % 4] |= (uint8_t)((code[i] & mask) << (i / 4 % 4 * 2));
+}
+
+static void put_codes(const octavo_groups_source *source, uint8_t *to, const uint8_t code[BLOCK]) {
+    switch (source->bits) {
+    case 2:
+        put_pairs(to, code, 3);
+        break;
+    case 3:
+        put_pairs(to, code, 3);
+        memset(to + 8, 0, 4);
+        for (int i = 0; i < BLOCK; i++)
+            to[8 + i % 4] |= (uint8_t)(code[i] >> 2 << (i / 4));
+        break;
+    case 4:
+        for (int i = 0; i < BLOCK / 2; i++)
+            to[i] = (uint8_t)(code[i] | code[BLOCK / 2 + i] << 4);
+        break;
+    default:
+        memcpy(to, code, BLOCK);
+        break;
+    }
+}
+
+/* Output o of the tensors. */
+static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, int64_t o) {
+    const octavo_weight_info *info = octavo_weight_info_of(source->type);
+    const int lower = source->bits == 8 ? 128 : 0;
+    bool is_right = true;
+    for (int64_t k = 0; k < source->k; k += info->source_inputs, to += info->source_bytes) {
+        const int64_t group = group_of(source, k);
+        const float scale = scale_of(source, group, o);
+        const uint16_t d = octavo_f32_to_f16(scale);
+        is_right &= isfinite(scale) != 0;
+        memcpy(to, &d, sizeof d);
+        to[2] = (uint8_t)(zero_of(source, group, o) - lower);
+        for (int i = 0; i < info->source_inputs; i += BLOCK) {
+            uint8_t code[BLOCK];
+            load_codes(source, code, k + i, o);
+            put_codes(source, to + 3 + i * source->bits / 8, code);
+        }
+    }
+    return is_right;
+}
+
+static int one_code(const octavo_groups_source *source, int64_t k, int64_t o) {
+    if (source->is_awq) return awq_at(source->codes.data, k, source->n, o);
+    return code_at(source->codes.data, o, source->n, k, source->bits);
+}
+
+static bool fill_floats(const octavo_groups_source *source, uint8_t *to, int64_t o) {
+    bool is_right = true;
+    for (int64_t k = 0; k < source->k; k++) {
+        const int64_t group = group_of(source, k);
+        const int value = one_code(source, k, o) - zero_of(source, group, o);
+        const float w = scale_of(source, group, o) * (float)value;
+        memcpy(to + k * 4, &w, sizeof w);
+        is_right &= isfinite(w) != 0;
+    }
+    return is_right;
+}
+
+bool octavo_groups_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
+    const octavo_groups_source *source = cookie;
+    const octavo_weight_info *info = octavo_weight_info_of(source->type);
+    const size_t row_bytes = (size_t)(source->k / info->source_inputs * info->source_bytes);
+    bool is_right = true;
+    for (int i = 0; i < n; i++) {
+        const int64_t o = octavo_source_row(&source->rows, row + i);
+        is_right &= (source->type == OCTAVO_WEIGHT_F32 ? fill_floats : fill_blocks)(
+            source, to + (size_t)i * row_bytes, o);
+    }
+    return is_right;
+}
+
+/* ---- finding ---- */
+
+/* "X.weight" as "X" + suffix. */
+static const char *name_beside(const char *name, const char *suffix,
+                               char beside[OCTAVO_WEIGHT_NAME_SIZE]) {
+    const size_t length = strlen(name), tail = strlen(".weight");
+    const bool is_weight = length > tail && strcmp(name + length - tail, ".weight") == 0;
+    snprintf(beside, OCTAVO_WEIGHT_NAME_SIZE, "%.*s%s", (int)(is_weight ? length - tail : length),
+             name, suffix);
+    return beside;
+}
+
+static octavo_status find(octavo_loader *load, const char *name, const char *suffix, int64_t rows,
+                          int64_t columns, octavo_checkpoint_tensor *tensor) {
+    char beside[OCTAVO_WEIGHT_NAME_SIZE];
+    const int64_t shape[] = {rows, columns};
+    octavo_status status = octavo_checkpoint_get(
+        load->checkpoint, name_beside(name, suffix, beside), tensor, load->error);
+    if (status) return status;
+    if (tensor->n_dims == 2 && tensor->extent[0] == (uint64_t)rows &&
+        tensor->extent[1] == (uint64_t)columns)
+        return OCTAVO_OK;
+    return octavo_load_fail_shape(load, tensor, 2, shape);
+}
+
+static octavo_status fail_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                               const char *wanted) {
+    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+                          "tensor \"%s\" (%s): type %s where codes in groups need %s; convert the "
+                          "model anew",
+                          tensor->name, tensor->path, tensor->type_name, wanted);
+}
+
+static octavo_status check_words(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+    return strcmp(tensor->type_name, "I32") == 0 ? OCTAVO_OK : fail_type(load, tensor, "I32");
+}
+
+static octavo_status check_scales(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+    const bool is_float =
+        tensor->has_type && (tensor->type == OCTAVO_GGML_F32 || tensor->type == OCTAVO_GGML_F16 ||
+                             tensor->type == OCTAVO_GGML_BF16);
+    return is_float ? OCTAVO_OK : fail_type(load, tensor, "F16, BF16 or F32");
+}
+
+/* Sets source->indices where they say more than the groups' extent does. */
+static octavo_status find_indices(octavo_loader *load, const char *name, int64_t groups,
+                                  octavo_groups_source *source) {
+    char beside[OCTAVO_WEIGHT_NAME_SIZE];
+    const int64_t shape[] = {source->k};
+    octavo_checkpoint_tensor tensor;
+    octavo_status status;
+    name_beside(name, ".g_idx", beside);
+    if (source->is_awq || octavo_checkpoint_find(load->checkpoint, beside) < 0) return OCTAVO_OK;
+    if ((status = octavo_checkpoint_get(load->checkpoint, beside, &tensor, load->error)) ||
+        (status = check_words(load, &tensor)))
+        return status;
+    if (tensor.n_dims != 1 || tensor.extent[0] != (uint64_t)source->k)
+        return octavo_load_fail_shape(load, &tensor, 1, shape);
+    for (int64_t i = 0; i < source->k; i++) {
+        const int64_t group = (int64_t)word_at(tensor.data, i);
+        if (group >= groups)
+            return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor.offset + i * 4,
+                                  "tensor \"%s\" (%s): group %lld of input %lld, there are %lld; "
+                                  "the file is damaged",
+                                  tensor.name, tensor.path, (long long)(int32_t)group, (long long)i,
+                                  (long long)groups);
+        if (group != i / source->group) source->indices = tensor.data;
+    }
+    return OCTAVO_OK;
+}
+
+/* Can scales and zeros be held by types Z? */
+static bool is_exact(const octavo_groups_source *source, int64_t groups) {
+    for (int64_t i = 0; i < groups * source->n; i++) {
+        const float scale = scale_of(source, i / source->n, i % source->n);
+        if (source->scales.type == OCTAVO_GGML_F16) break;
+        if (octavo_f16_to_f32(octavo_f32_to_f16(scale)) != scale) return false;
+    }
+    for (int64_t i = 0; source->bits == 8 && i < groups * source->n; i++)
+        if (zero_of(source, i / source->n, i % source->n) > 255) return false;
+    return true;
+}
+
+static octavo_weight_type choose_type(const octavo_groups_source *source, int64_t groups) {
+    const int64_t shared = groups == 1 ? source->k : source->group;
+    if (source->indices || shared % BLOCK || source->k % BLOCK || !is_exact(source, groups))
+        return OCTAVO_WEIGHT_F32;
+    switch (source->bits) {
+    case 2:
+        return OCTAVO_WEIGHT_Z2;
+    case 3:
+        return OCTAVO_WEIGHT_Z3;
+    case 4:
+        return shared % (2 * BLOCK) ? OCTAVO_WEIGHT_Z4 : OCTAVO_WEIGHT_Z4_64;
+    default:
+        return OCTAVO_WEIGHT_Z8;
+    }
+}
+
+octavo_status octavo_groups_find(octavo_loader *load, const char *name, const octavo_weight *weight,
+                                 octavo_row_map rows, octavo_groups_source *source) {
+    const octavo_quant *quant = &load->config->quant;
+    const int64_t k = weight->k;
+    octavo_groups_source found = {
+        .is_awq = quant->kind == OCTAVO_QUANT_AWQ,
+        .bits = (int)quant->bits,
+        .zero_more = quant->has_lesser_zeros,
+        .n = rows.all ? rows.all : weight->n,
+        .k = k,
+        .group = quant->group < 0 || quant->group > k ? k : quant->group,
+        .rows = rows,
+    };
+    const int64_t groups = (k + found.group - 1) / found.group;
+    const int64_t words = found.n * found.bits / 32;
+    const int64_t code_rows = found.is_awq ? k : k * found.bits / 32;
+    octavo_status status;
+    if ((status = find(load, name, ".qweight", code_rows, found.is_awq ? words : found.n,
+                       &found.codes)) ||
+        (status = find(load, name, ".qzeros", groups, words, &found.zeros)) ||
+        (status = find(load, name, ".scales", groups, found.n, &found.scales)) ||
+        (status = check_words(load, &found.codes)) || (status = check_words(load, &found.zeros)) ||
+        (status = check_scales(load, &found.scales)))
+        return status;
+    if (found.n * found.bits % 32 || (!found.is_awq && k * found.bits % 32))
+        return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, found.codes.offset,
+                              "tensor \"%s\" (%s): %lld outputs of %lld inputs do not fill words "
+                              "of codes of %d bits; the file is damaged or of another model",
+                              found.codes.name, found.codes.path, (long long)found.n, (long long)k,
+                              found.bits);
+    if ((status = find_indices(load, name, groups, &found))) return status;
+    found.type = choose_type(&found, groups);
+    *source = found;
+    return OCTAVO_OK;
+}
