@@ -1,35 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statuses, error messages, version. A message is always terminated and never ends in the middle of
- * a UTF-8 character.
+ * Statuses, error messages, version. A message is always terminated, and valid UTF-8: what it
+ * quotes may be cut in the middle of a character, or come from a file that is none.
  */
 #include "base/error.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TEXT_OF(x)  #x
 #define TEXT(value) TEXT_OF(value)
 
-/* Bytes announced by a UTF-8 lead byte; 1 for what is none. */
+/* Bytes announced by a UTF-8 lead byte; 0 for what is none. */
 static size_t sequence_length(unsigned char lead) {
-    if (lead >= 0xf0) return 4;
-    if (lead >= 0xe0) return 3;
-    if (lead >= 0xc0) return 2;
-    return 1;
+    if (lead < 0x80) return 1;
+    if (lead >= 0xc2 && lead < 0xe0) return 2;
+    if (lead >= 0xe0 && lead < 0xf0) return 3;
+    return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-/* Removes the start of a character whose rest was cut off. */
-static void drop_partial_character(char *text) {
-    size_t length = strlen(text);
-    for (size_t back = 1; back <= 3 && back <= length; back++) {
-        unsigned char c = (unsigned char)text[length - back];
-        if ((c & 0xc0) == 0x80) continue;
-        if (sequence_length(c) > back) text[length - back] = '\0';
-        return;
+/* Whether `second` may follow a lead byte: some would spell a character that has a shorter
+ * spelling, a surrogate, or nothing at all. */
+static bool may_follow(unsigned char lead, unsigned char second) {
+    if ((second & 0xc0) != 0x80) return false;
+    if (lead == 0xe0) return second >= 0xa0;
+    if (lead == 0xed) return second < 0xa0;
+    if (lead == 0xf0) return second >= 0x90;
+    return lead != 0xf4 || second < 0x90;
+}
+
+/* Puts a question mark for each part that is no UTF-8; such a part at the end was cut off and goes
+ * without a trace. */
+static void mend_characters(char *text, bool is_cut) {
+    char *out = text;
+    for (const char *at = text; *at != '\0';) {
+        unsigned char lead = (unsigned char)at[0];
+        size_t length = sequence_length(lead), n = 1;
+        while (n < length && (n == 1 ? may_follow(lead, (unsigned char)at[1])
+                                     : ((unsigned char)at[n] & 0xc0) == 0x80))
+            n++;
+        if (n == length)
+            memmove(out, at, n);
+        else if (at[n] != '\0' || !is_cut)
+            *out = '?';
+        else
+            break;
+        out += n == length ? n : 1;
+        at += n;
     }
+    *out = '\0';
 }
 
 static OCTAVO_PRINTF(4, 0) void fill(octavo_error *error, octavo_status status, int64_t offset,
@@ -39,7 +61,7 @@ static OCTAVO_PRINTF(4, 0) void fill(octavo_error *error, octavo_status status, 
     char message[sizeof(error->message)];
     int length = vsnprintf(message, sizeof(message), format, args);
     if (length < 0) message[0] = '\0';
-    if (length >= (int)sizeof(message)) drop_partial_character(message);
+    mend_characters(message, length >= (int)sizeof(message));
     error->status = status;
     error->offset = offset;
     memcpy(error->message, message, strlen(message) + 1);

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "text/tokenizer_json_reader.h"
-#include "text/tokenizer_utf8.h"
 
 #include <string.h>
 
@@ -67,14 +66,8 @@ static octavo_status read_all(octavo_json_reader *r, octavo_tokenizer **tokenize
     return status;
 }
 
-/* Messages quote the file, cut at some byte: no control character of it and no half of a character
- * may reach the terminal. */
-static void blank_odd_bytes(char *text) {
-    size_t length = strlen(text);
-    for (size_t at = 0; at < length; at++) {
-        at += octavo_utf8_valid_prefix(text + at, length - at);
-        if (at < length) text[at] = '?';
-    }
+/* Messages quote the file: no control character of it may reach the terminal. */
+static void blank_controls(char *text) {
     for (; *text != '\0'; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
 }
@@ -95,7 +88,7 @@ octavo_status octavo_tokenizer_from_json(const octavo_tokenizer_json *source,
     else
         status = read_all(&r, tokenizer);
     if (status != OCTAVO_OK) {
-        blank_odd_bytes(inner.message);
+        blank_controls(inner.message);
         status = octavo_fail(error, status, "tokenizer (%s): %s", source->name, inner.message);
     }
     octavo_pipeline_destroy(&r.pipeline);

@@ -67,14 +67,43 @@ static void test_cut_at_whole_characters(void **unused) {
             assert_memory_equal(error.message, text, expected);
         }
     }
-    /* A text that just fits is not cut, even if it ends in half a character. */
+    /* A text that just fits is not cut; half a character at its end is no UTF-8. */
     char exact[ROOM + 1];
     memset(exact, 'x', ROOM);
     exact[ROOM - 1] = '\xc3';
     exact[ROOM] = '\0';
     octavo_error error;
     (void)octavo_fail(&error, OCTAVO_ERROR_FORMAT, "%s", exact);
+    exact[ROOM - 1] = '?';
     assert_string_equal(error.message, exact);
+}
+
+/* What a message quotes may be cut anywhere, or be no UTF-8 at all. */
+static void test_quotes_of_odd_bytes(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *quoted, *expected;
+    } rows[] = {
+        {"\xc3\xa9\xe2\x82\xac", "\xc3\xa9\xe2\x82\xac"},
+        {"a\xe2\x82", "a?"},     /* cut */
+        {"\xff\x80z", "??z"},    /* nothing */
+        {"\xc0\x80", "??"},      /* too long a spelling */
+        {"\xed\xa0\x80", "???"}, /* half of a pair */
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xf0\x9f\x98x\xf0\x9f\x98\x80", "?x\xf0\x9f\x98\x80"},
+    };
+    for (size_t i = 0; i < OCTAVO_COUNT(rows); i++) {
+        octavo_error error;
+        char expected[64];
+        (void)octavo_fail(&error, OCTAVO_ERROR_FORMAT, "<%s>", rows[i].quoted);
+        (void)snprintf(expected, sizeof(expected), "<%s>", rows[i].expected);
+        assert_string_equal(error.message, expected);
+    }
+    octavo_error error;
+    (void)octavo_fail(&error, OCTAVO_ERROR_FORMAT, "\"%.4s\" is odd", "ab\xc3\xa9\xc3\xa9");
+    assert_string_equal(error.message, "\"ab\xc3\xa9\" is odd");
+    (void)octavo_fail(&error, OCTAVO_ERROR_FORMAT, "\"%.3s\" is odd", "ab\xc3\xa9");
+    assert_string_equal(error.message, "\"ab?\" is odd");
 }
 
 static void test_names(void **unused) {
@@ -144,6 +173,7 @@ int main(void) {
         cmocka_unit_test(test_fail),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_cut_at_whole_characters),
+        cmocka_unit_test(test_quotes_of_odd_bytes),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_log),
     };
