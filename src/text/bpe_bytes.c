@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "text/bpe_alphabet.h"
+#include "text/bpe_ranks.h"
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
@@ -82,36 +83,52 @@ static octavo_status add_merge(octavo_tokenizer *t, const int16_t table[OCTAVO_A
     return OCTAVO_OK;
 }
 
-static octavo_status bytes_build(octavo_tokenizer *t, const octavo_vocab *vocab,
-                                 octavo_error *error) {
-    if (vocab->merges == NULL || vocab->n_merges == 0)
-        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                           "vocabulary (%s): it has no merges; the file is incomplete",
-                           vocab->model);
-    octavo_status status = octavo_pretokenizer_create(vocab->pre != NULL ? vocab->pre : "default",
-                                                      &t->pretokenizer, &t->traits, error);
-    if (status != OCTAVO_OK) return status;
-
+/* Merges as the file lists them. */
+static octavo_status build_merges(octavo_tokenizer *t, const octavo_vocab *vocab,
+                                  octavo_error *error) {
     bool has_pairs = octavo_bpe_pairs_init(&t->pairs, &t->arena, vocab->n_merges);
     t->results = octavo_arena_alloc(&t->arena, vocab->n_merges * sizeof(*t->results));
     char *scratch = octavo_alloc(OCTAVO_VOCAB_TEXT_MAX);
-    if (!has_pairs || t->results == NULL || scratch == NULL) {
+    octavo_status status = OCTAVO_OK;
+    if (!has_pairs || t->results == NULL || scratch == NULL)
         status = octavo_fail_memory(error, "merges", vocab->n_merges * sizeof(*t->results));
-        goto cleanup;
-    }
-
     int16_t table[OCTAVO_ALPHABET];
     octavo_alphabet_init(table);
     for (size_t i = 0; i < vocab->n_merges && status == OCTAVO_OK; i++)
         status = add_merge(t, table, vocab, i, scratch, error);
+    octavo_free(scratch);
+    t->rules = (octavo_bpe_rules){
+        .rank = octavo_bpe_pairs_rank, .table = &t->pairs, .results = t->results};
+    return status;
+}
+
+/* Merges as the order of the tokens has them. */
+static octavo_status build_ranks(octavo_tokenizer *t, const octavo_vocab *vocab,
+                                 octavo_error *error) {
+    octavo_vocab unscored = *vocab;
+    unscored.scores = NULL;
+    octavo_status status =
+        octavo_bpe_rank_tokens(&unscored, &t->arena, &t->ranks, &t->results, error);
+    t->rules = (octavo_bpe_rules){
+        .rank = octavo_bpe_text_rank, .table = t, .results = t->results, .leftmost = true};
+    return status;
+}
+
+static octavo_status bytes_build(octavo_tokenizer *t, const octavo_vocab *vocab,
+                                 octavo_error *error) {
+    octavo_status status = octavo_pretokenizer_create(vocab->pre != NULL ? vocab->pre : "default",
+                                                      &t->pretokenizer, &t->traits, error);
+    if (status != OCTAVO_OK) return status;
+    bool has_merges = vocab->merges != NULL && vocab->n_merges != 0;
+    if (!has_merges && !t->traits.ranked)
+        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                           "vocabulary (%s): it has no merges; the file is incomplete",
+                           vocab->model);
+    status = has_merges ? build_merges(t, vocab, error) : build_ranks(t, vocab, error);
     for (int byte = 0; byte < 256; byte++) {
         char c = (char)byte;
         t->byte_ids[byte] = octavo_token_index_find(&t->index, &c, 1);
     }
-    t->rules = (octavo_bpe_rules){
-        .rank = octavo_bpe_pairs_rank, .table = &t->pairs, .results = t->results};
-cleanup:
-    octavo_free(scratch);
     return status;
 }
 

@@ -1,226 +1,239 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pre-tokenizers: a table of patterns, run by PCRE2.
- *
- * Two things differ from the patterns as they are published. White space is spelled out, because
- * PCRE2's \s is not Unicode's White_Space (it has U+180E). And limits on matching are lifted: a run
- * of ten million spaces is a long text, not an attack, and backtracking in these patterns is
- * bounded by the length of one run of white space.
+ * The ways of cutting: a few patterns each, every one over the pieces of the one before. The
+ * patterns are those of the models' published tokenizer.json (Kimi K2: of its Python tokenizer);
+ * which name of tokenizer.ggml.pre stands for which of them is how llama.cpp's converter uses the
+ * names.
  */
 #include "text/pretokenize.h"
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "text/tokenizer_utf8.h"
+#include "text/tokenizer_pattern.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-#include <stdint.h>
 #include <string.h>
-#include <utf8proc.h>
-
-/* White_Space, as the inside of a class. */
-#define SPACE                                                                                      \
-    "\\t-\\r "                                                                                     \
-    "\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 
-/* Letters, numbers, others, each with a space before; runs of white space without their last. */
-#define PATTERN_GPT2                                                                               \
-    CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+|[" SPACE "]+(?![^" SPACE        \
-                 "])|[" SPACE "]+"
+/* White space that no other part of a pattern takes: a run without its last, then what is left. */
+#define SPACES "\\s+(?!\\S)|\\s+"
 
-/* The later family; `digits` is how many of them stay together. */
-#define PATTERN_LATER(digits)                                                                      \
-    "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits "| ?[^" SPACE              \
-    "\\p{L}\\p{N}]+[\\r\\n]*|[" SPACE "]*[\\r\\n]+|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
+/* Letters, numbers, others, each with a space before. */
+#define GPT2 CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" SPACES
 
-typedef struct pretokenizer_row {
-    const char *name;
-    const char *pattern;
-    bool single_numbers; /* every number character is a piece, before the pattern sees the rest */
+/* The later family: letters with any one character before; `digits` is how many stay together. */
+#define LATER(digits)                                                                              \
+    "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                            \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" SPACES
+
+/* The family of o200k: words are cut where lower case turns to upper case. */
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(upper, lower, tail)                                                                  \
+    "[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower    \
+    "*" tail
+#define ENDING     "(?i:" CONTRACTIONS ")?"
+#define CASED_REST "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|" SPACES
+#define O200K      CASED(UPPER, LOWER, ENDING) "|\\p{N}{1,3}" CASED_REST
+#define TEKKEN     CASED(UPPER, LOWER, "") "|\\p{N}" CASED_REST
+
+#define NO_HAN(class) "(?:(?!\\p{Han})" class ")"
+#define KIMI                                                                                       \
+    "\\p{Han}+|" CASED(NO_HAN(UPPER), NO_HAN(LOWER),                                               \
+                       ENDING) "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" SPACES
+
+/* Letters, kanji and kana, and punctuation of DeepSeek V3, behind its numbers. */
+#define DEEPSEEK3                                                                                  \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"                                       \
+    "[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|" SPACES
+#define KANJI "\\x{4e00}-\\x{9fa5}"
+#define KANA  "\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}"
+#define CJK   "[" KANJI "\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
+
+/* The cased letters that DeepSeek LLM lists, which are not all there are. */
+#define CASED_LETTERS                                                                                                                                                                        \
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-"                                                                                           \
+    "ჅᎠ-"                                                                                                                                                                                \
+    "Ᏽᏸ-"                                                                                                                                                                                \
+    "ᏽᲐ-"                                                                                                                                                                                \
+    "ᲺᲽ-"                                                                                                                                                                                \
+    "Ჿᴀ-"                                                                                                                                                                                \
+    "ᴫᵫ-"                                                                                                                                                                                \
+    "ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙ"                                                                                                                                       \
+    "ὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-" \
+    "ꚛꜢ-"                                                                                                                                                                                \
+    "ꝯꝱ-"                                                                                                                                                                                \
+    "ꞇꞋ-"                                                                                                                                                                                \
+    "ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ"                                                                                                                                                 \
+    "𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
+
+#define NUMBER            "\\p{N}"
+#define POROUS            " ?[^(\\s|.,!?…。，、।۔،)]+"
+#define ASCII_PUNCTUATION "!-/:-@\\[-`{-~"
+
+enum { PATTERNS_MAX = 6 };
+
+typedef struct way {
+    const char *names; /* with a space before and behind each */
+    const char *patterns[PATTERNS_MAX];
     octavo_pretokenizer_traits traits;
-} pretokenizer_row;
+} way;
 
-static const pretokenizer_row rows[] = {
-    {"default", PATTERN_GPT2, false, {false, false}},
-    {"gpt-2", PATTERN_GPT2, false, {false, false}},
-    {"smollm", PATTERN_GPT2, true, {false, false}},
-    {"qwen2", PATTERN_LATER(""), false, {true, false}},
-    {"llama-bpe", PATTERN_LATER("{1,3}"), false, {false, true}},
-    {"llama3", PATTERN_LATER("{1,3}"), false, {false, true}},
+static const way ways[] = {
+    {.names = " default gpt-2 phi-2 gigachat a.x-4.0 mellum exaone4 jais trillion granite-docling "
+              "jina-es jina-de jina-v2-es jina-v2-de ",
+     .patterns = {GPT2}},
+    {.names = " olmo mpt modern-bert ", .patterns = {GPT2}, .traits = {.nfc = true}},
+    {.names = " roberta-bpe jina-v1-en jina-v2-code ",
+     .patterns = {GPT2},
+     .traits = {.adds_bos = true, .adds_eos = true}},
+    {.names = " smollm starcoder refact codeshell exaone minerva-7b mellum2 ",
+     .patterns = {NUMBER, GPT2}},
+    {.names = " command-r ", .patterns = {NUMBER, GPT2}, .traits = {.nfc = true}},
+    {.names = " qwen2 megrez ", .patterns = {LATER("")}, .traits = {.nfc = true}},
+    {.names = " deepseek-r1-qwen hunyuan stablelm2 solar-open grok-2 kormo f2llmv2 ",
+     .patterns = {LATER("")}},
+    {.names = " qwen35 ",
+     .patterns = {"(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
+                  " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|" SPACES},
+     .traits = {.nfc = true}},
+    {.names = " llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano ",
+     .patterns = {LATER("{1,3}")},
+     .traits = {.ignore_merges = true, .adds_bos = true}},
+    {.names = " dbrx smaug-bpe chatglm-bpe glm4 ", .patterns = {LATER("{1,3}")}},
+    {.names = " minicpm5 ",
+     .patterns = {"\\p{N}{1,3}", LATER("+")},
+     .traits = {.ignore_merges = true}},
+    {.names = " gpt-4o llama4 kanana2 talkie minimax-m2 ", .patterns = {O200K}},
+    {.names = " granite-embed-multi-97m ", .patterns = {O200K}, .traits = {.ignore_merges = true}},
+    {.names = " tekken ",
+     .patterns = {TEKKEN},
+     .traits = {.ignore_merges = true, .adds_bos = true}},
+    {.names = " kimi-k2 ", .patterns = {KIMI}, .traits = {.ignore_merges = true, .ranked = true}},
+    {.names = " tiny_aya cohere2moe ",
+     .patterns = {"\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?!\\w))", O200K}},
+    {.names = " youtu ",
+     .patterns =
+         {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[" KANJI
+              KANA "]+",
+          CASED(UPPER, LOWER, ENDING) "|\\p{N}" CASED_REST},
+     .traits = {.ignore_merges = true}},
+    {.names = " deepseek-llm ",
+     .patterns = {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+", "\\s?[!-/:-~！-／：-～‘-‟　-。]+",
+                  "\\s+$", CJK, "\\p{N}+"}},
+    {.names = " deepseek-coder ",
+     .patterns = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, NUMBER}},
+    {.names = " deepseek-v3 hunyuan-dense joyai-llm ",
+     .patterns = {"\\p{N}{1,3}", "[" KANJI KANA "]+", DEEPSEEK3}},
+    {.names = " falcon ",
+     .patterns = {"[\\p{P}" ASCII_PUNCTUATION "]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
+    {.names = " bloom poro-chat gpt3-finnish ", .patterns = {POROUS}},
+    {.names = " viking ", .patterns = {POROUS, NUMBER}},
+    {.names = " superbpe ", .patterns = {"\\p{N}+", "(?=(\\p{Nd}{3})+(?!\\p{Nd}))"}},
+    {.names = " bailingmoe bailingmoe2 llada-moe ",
+     .patterns = {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}|"
+                  " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|" SPACES}},
+    {.names = " seed-coder ",
+     .patterns = {"(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                  " ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|" SPACES}},
+    {.names = " exaone-moe ",
+     .patterns = {"(?i:" CONTRACTIONS
+                  ")|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+"
+                  "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|" SPACES}},
+    {.names = " chameleon ",
+     .patterns = {"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )",
+                  NUMBER, "[\\p{P}" ASCII_PUNCTUATION "]", GPT2},
+     .traits = {.adds_bos = true}},
 };
 
 struct octavo_pretokenizer {
-    pcre2_general_context *memory;
-    pcre2_code *code;
-    pcre2_match_context *limits;
-    bool single_numbers;
+    octavo_pattern patterns[PATTERNS_MAX];
+    size_t n_patterns;
 };
 
-static void *context_alloc(PCRE2_SIZE bytes, void *cookie) {
-    (void)cookie;
-    return octavo_alloc(bytes);
+/* Whether a name stands in a list of them. */
+static bool is_among(const char *names, const char *name) {
+    size_t length = strlen(name);
+    if (length == 0 || strchr(name, ' ') != NULL) return false;
+    for (const char *at = names; (at = strstr(at, name)) != NULL; at++)
+        if (at[-1] == ' ' && at[length] == ' ') return true;
+    return false;
 }
 
-static void context_free(void *p, void *cookie) {
-    (void)cookie;
-    octavo_free(p);
+static octavo_status find_way(const char *name, const way **found, octavo_error *error) {
+    for (size_t i = 0; i < OCTAVO_COUNT(ways); i++)
+        if (is_among(ways[i].names, name)) {
+            *found = &ways[i];
+            return OCTAVO_OK;
+        }
+    return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                       "pre-tokenizer (tokenizer.ggml.pre = %.60s): this build does not know it, "
+                       "and without it text would be cut wrongly; give the model's folder with its "
+                       "tokenizer.json, or a file that names one of docs/formats.md, such as "
+                       "gpt-2, llama-bpe, qwen2, gpt-4o, deepseek-v3",
+                       name);
 }
 
-static const pretokenizer_row *find_row(const char *name) {
-    for (size_t i = 0; i < OCTAVO_COUNT(rows); i++)
-        if (strcmp(rows[i].name, name) == 0) return &rows[i];
-    return NULL;
-}
-
-static octavo_status fail_unknown(const char *name, octavo_error *error) {
-    octavo_buffer names = {0};
-    for (size_t i = 0; i < OCTAVO_COUNT(rows); i++)
-        octavo_buffer_printf(&names, "%s%s", i == 0 ? "" : ", ", rows[i].name);
-    octavo_status status =
-        octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                    "pre-tokenizer (%.60s): this build does not know it; it knows %s", name,
-                    names.failed ? "others" : names.data);
-    octavo_buffer_deinit(&names);
+octavo_status octavo_pretokenizer_find(const char *name, octavo_pretokenizer_traits *traits,
+                                       octavo_error *error) {
+    const way *found = NULL;
+    octavo_status status = find_way(name, &found, error);
+    if (status == OCTAVO_OK) *traits = found->traits;
     return status;
 }
 
 octavo_status octavo_pretokenizer_create(const char *name, octavo_pretokenizer **pretokenizer,
                                          octavo_pretokenizer_traits *traits, octavo_error *error) {
-    const pretokenizer_row *row = find_row(name);
-    if (row == NULL) return fail_unknown(name, error);
-
-    octavo_status status = OCTAVO_OK;
+    const way *found = NULL;
+    octavo_status status = find_way(name, &found, error);
+    if (status != OCTAVO_OK) return status;
     octavo_pretokenizer *made = octavo_alloc_zero(1, sizeof(*made));
     if (made == NULL) return octavo_fail_memory(error, "pre-tokenizer", sizeof(*made));
-    made->single_numbers = row->single_numbers;
-    made->memory = pcre2_general_context_create(context_alloc, context_free, NULL);
-    if (made->memory != NULL) made->limits = pcre2_match_context_create(made->memory);
-    pcre2_compile_context *compile = NULL;
-    if (made->limits != NULL) compile = pcre2_compile_context_create(made->memory);
-    if (compile == NULL) {
-        status = octavo_fail_memory(error, "pre-tokenizer", sizeof(*made));
-        goto cleanup;
+    for (size_t i = 0; i < PATTERNS_MAX && found->patterns[i] != NULL && !status; i++) {
+        octavo_text text = {found->patterns[i], strlen(found->patterns[i])};
+        status = octavo_pattern_regex(&made->patterns[made->n_patterns++], text, error);
     }
-    pcre2_set_match_limit(made->limits, UINT32_MAX);
-    pcre2_set_heap_limit(made->limits, UINT32_MAX);
-
-    int code = 0;
-    PCRE2_SIZE offset = 0;
-    made->code = pcre2_compile((PCRE2_SPTR)row->pattern, PCRE2_ZERO_TERMINATED,
-                               PCRE2_UTF | PCRE2_UCP, &code, &offset, compile);
-    if (made->code == NULL) {
-        status = code == PCRE2_ERROR_NOMEMORY
-                     ? octavo_fail_memory(error, "pre-tokenizer", strlen(row->pattern))
-                     : octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                                   "pre-tokenizer (%s): PCRE2 refuses the pattern at %zu (error "
-                                   "%d); it must be built with Unicode",
-                                   name, (size_t)offset, code);
-        goto cleanup;
+    if (status == OCTAVO_OK) {
+        *traits = found->traits;
+        *pretokenizer = made;
+        made = NULL;
     }
-    /* Without JIT (no memory may be executable) the interpreter gives the same pieces. */
-    (void)pcre2_jit_compile(made->code, PCRE2_JIT_COMPLETE);
-
-    *traits = row->traits;
-    *pretokenizer = made;
-    made = NULL;
-cleanup:
-    pcre2_compile_context_free(compile);
     octavo_pretokenizer_destroy(&made);
     return status;
 }
 
 void octavo_pretokenizer_destroy(octavo_pretokenizer **pretokenizer) {
     if (pretokenizer == NULL || *pretokenizer == NULL) return;
-    octavo_pretokenizer *p = *pretokenizer;
-    pcre2_code_free(p->code);
-    pcre2_match_context_free(p->limits);
-    pcre2_general_context_free(p->memory);
-    octavo_free(p);
+    for (size_t i = 0; i < (*pretokenizer)->n_patterns; i++)
+        octavo_pattern_deinit(&(*pretokenizer)->patterns[i]);
+    octavo_free(*pretokenizer);
     *pretokenizer = NULL;
 }
 
-/* One run over one text. */
+/* One pattern over one text; what it cuts goes on to the next. */
 typedef struct cutter {
     const octavo_pretokenizer *pretokenizer;
-    pcre2_match_data *match;
+    size_t at; /* of the pattern */
     octavo_piece_sink *sink;
     void *cookie;
-    octavo_error *error;
 } cutter;
 
-/* The match at or after `at`: 1, or 0 when there is none, or PCRE2's error. */
-static int cutter_match(const cutter *cut, const char *text, size_t length, size_t at) {
-    const octavo_pretokenizer *p = cut->pretokenizer;
-    int found = pcre2_match(p->code, (PCRE2_SPTR)text, length, at, PCRE2_NO_UTF_CHECK, cut->match,
-                            p->limits);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-        found = pcre2_match(p->code, (PCRE2_SPTR)text, length, at,
-                            PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, cut->match, p->limits);
-    if (found == PCRE2_ERROR_NOMATCH) return 0;
-    return found < 0 ? found : 1;
-}
-
-/* Cuts by the pattern. What it does not match would be a piece of its own. */
-static octavo_status cut_by_pattern(const cutter *cut, const char *text, size_t length) {
-    const PCRE2_SIZE *bounds = pcre2_get_ovector_pointer(cut->match);
-    octavo_status status = OCTAVO_OK;
-    size_t at = 0;
-    while (at < length && status == OCTAVO_OK) {
-        int found = cutter_match(cut, text, length, at);
-        if (found == PCRE2_ERROR_NOMEMORY || found == PCRE2_ERROR_HEAPLIMIT)
-            return octavo_fail_memory(cut->error, "pre-tokenizer", length);
-        if (found < 0)
-            return octavo_fail(cut->error, OCTAVO_ERROR_LIMIT,
-                               "pre-tokenizer: PCRE2 gives up at byte %zu (error %d); cut the text "
-                               "into shorter ones",
-                               at, found);
-        size_t begin = found != 0 ? bounds[0] : length;
-        size_t end = found != 0 ? bounds[1] : length;
-        if (begin > at) status = cut->sink(cut->cookie, text + at, begin - at, cut->error);
-        if (end > begin && status == OCTAVO_OK)
-            status = cut->sink(cut->cookie, text + begin, end - begin, cut->error);
-        at = end > at ? end : length;
-    }
-    return status;
-}
-
-static bool is_number(uint32_t point) {
-    if (point < 0x80) return point >= '0' && point <= '9';
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
-    return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
-           category == UTF8PROC_CATEGORY_NO;
-}
-
-/* Every number character is a piece; the pattern sees the text between them, each alone. */
-static octavo_status cut_by_numbers(const cutter *cut, const char *text, size_t length) {
-    octavo_status status = OCTAVO_OK;
-    size_t done = 0;
-    for (size_t at = 0; at < length && status == OCTAVO_OK;) {
-        size_t size;
-        if (!is_number(octavo_utf8_read(text + at, &size))) {
-            at += size;
-            continue;
-        }
-        status = cut_by_pattern(cut, text + done, at - done);
-        if (status == OCTAVO_OK) status = cut->sink(cut->cookie, text + at, size, cut->error);
-        done = at += size;
-    }
-    if (status == OCTAVO_OK) status = cut_by_pattern(cut, text + done, length - done);
-    return status;
+static octavo_status take_span(void *cookie, const char *text, size_t begin, size_t end,
+                               bool is_match, octavo_error *error) {
+    const cutter *cut = cookie;
+    (void)is_match;
+    if (begin == end) return OCTAVO_OK;
+    if (cut->at + 1 == cut->pretokenizer->n_patterns)
+        return cut->sink(cut->cookie, text + begin, end - begin, error);
+    cutter next = *cut;
+    next.at++;
+    return octavo_pattern_run(&cut->pretokenizer->patterns[next.at], text + begin, end - begin,
+                              take_span, &next, error);
 }
 
 octavo_status octavo_pretokenizer_run(const octavo_pretokenizer *pretokenizer, const char *text,
                                       size_t length, octavo_piece_sink *sink, void *cookie,
                                       octavo_error *error) {
-    cutter cut = {.pretokenizer = pretokenizer, .sink = sink, .cookie = cookie, .error = error};
-    cut.match = pcre2_match_data_create_from_pattern(pretokenizer->code, pretokenizer->memory);
-    if (cut.match == NULL) return octavo_fail_memory(error, "pre-tokenizer", length);
-    octavo_status status = pretokenizer->single_numbers ? cut_by_numbers(&cut, text, length)
-                                                        : cut_by_pattern(&cut, text, length);
-    pcre2_match_data_free(cut.match);
-    return status;
+    cutter cut = {.pretokenizer = pretokenizer, .sink = sink, .cookie = cookie};
+    return octavo_pattern_run(&pretokenizer->patterns[0], text, length, take_span, &cut, error);
 }

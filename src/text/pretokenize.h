@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cutting text into the pieces that byte-level BPE never merges across.
+ * Cutting text into the pieces that byte-level BPE never merges across, by the names that GGUF
+ * files give to the ways of cutting (tokenizer.ggml.pre).
  */
 #ifndef OCTAVO_TEXT_PRETOKENIZE_H
 #define OCTAVO_TEXT_PRETOKENIZE_H
@@ -13,13 +14,20 @@
 /* One way of cutting: immutable, any thread. */
 typedef struct octavo_pretokenizer octavo_pretokenizer;
 
-/* How a name of tokenizer.ggml.pre splits text, beside the cutting itself. */
+/* What a name of tokenizer.ggml.pre says beside the cutting itself. */
 typedef struct octavo_pretokenizer_traits {
     bool nfc;           /* the text is normalised to NFC first */
     bool ignore_merges; /* a piece that is a token as a whole becomes that token */
+    bool ranked;        /* merges follow from the order of the tokens where none are listed */
+    bool adds_bos;      /* a text begins with bos where the file does not say */
+    bool adds_eos;      /* and ends with eos */
 } octavo_pretokenizer_traits;
 
-/* "default", "gpt-2", "smollm", "qwen2", "llama-bpe", "llama3". UNSUPPORTED lists them. */
+/* Finds what a name says. UNSUPPORTED for one that is not known; the message says what may be done.
+ */
+OCTAVO_MUST_CHECK octavo_status octavo_pretokenizer_find(const char *name,
+                                                         octavo_pretokenizer_traits *traits,
+                                                         octavo_error *error);
 OCTAVO_MUST_CHECK octavo_status octavo_pretokenizer_create(const char *name,
                                                            octavo_pretokenizer **pretokenizer,
                                                            octavo_pretokenizer_traits *traits,

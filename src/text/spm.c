@@ -9,12 +9,11 @@
  * gives the same ids and short words.
  */
 #include "base/error.h"
+#include "text/bpe_ranks.h"
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 int octavo_byte_token(octavo_text text) {
@@ -74,51 +73,6 @@ static octavo_status spm_spell(octavo_tokenizer *t, const octavo_vocab *vocab,
     return OCTAVO_OK;
 }
 
-/* Sorts descending by score, then ascending by id, when compared as a number. */
-static uint64_t rank_key(float score, size_t id) {
-    union {
-        float f;
-        uint32_t u;
-    } bits = {.f = score == 0.0f ? 0.0f : score}; /* one zero, not two */
-    uint32_t ascending = bits.u & 0x80000000u ? ~bits.u : bits.u | 0x80000000u;
-    return (uint64_t)~ascending << 32 | (uint32_t)id;
-}
-
-static int compare_keys(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Ranks the tokens that a merge may make. */
-static octavo_status build_ranks(octavo_tokenizer *t, const octavo_vocab *vocab,
-                                 octavo_error *error) {
-    size_t n = vocab->n_tokens;
-    uint64_t *order = octavo_alloc(n * sizeof(*order));
-    t->ranks = octavo_arena_alloc(&t->arena, n * sizeof(*t->ranks));
-    t->results = octavo_arena_alloc(&t->arena, n * sizeof(*t->results));
-    if (order == NULL || t->ranks == NULL || t->results == NULL) {
-        octavo_free(order);
-        return octavo_fail_memory(error, "vocabulary", n * sizeof(*order));
-    }
-    size_t n_ranks = 0;
-    bool is_sorted = true;
-    for (size_t i = 0; i < n; i++) {
-        t->ranks[i] = OCTAVO_BPE_NONE;
-        if (type_of(vocab, i) != OCTAVO_TOKEN_NORMAL) continue;
-        order[n_ranks] = rank_key(vocab->scores[i], i);
-        if (n_ranks > 0 && order[n_ranks] < order[n_ranks - 1]) is_sorted = false;
-        n_ranks++;
-    }
-    if (!is_sorted) qsort(order, n_ranks, sizeof(*order), compare_keys);
-    for (size_t rank = 0; rank < n_ranks; rank++) {
-        uint32_t id = (uint32_t)order[rank];
-        t->ranks[id] = (uint32_t)rank;
-        t->results[rank] = (int32_t)id;
-    }
-    octavo_free(order);
-    return OCTAVO_OK;
-}
-
 static octavo_status build_neighbours(octavo_tokenizer *t, octavo_error *error) {
     if (!octavo_bpe_neighbours_init(&t->neighbours, &t->arena))
         return octavo_fail_memory(error, "vocabulary", (uint64_t)t->n_tokens);
@@ -131,14 +85,6 @@ static octavo_status build_neighbours(octavo_tokenizer *t, octavo_error *error) 
     return OCTAVO_OK;
 }
 
-static uint32_t text_rank(const void *table, int32_t left, int32_t right, const char *text,
-                          uint32_t begin, uint32_t end) {
-    const octavo_tokenizer *t = table;
-    if ((t->flags[left] & t->flags[right] & OCTAVO_TOKEN_MERGES) == 0) return OCTAVO_BPE_NONE;
-    int32_t id = octavo_token_index_find(&t->index, text + begin, end - begin);
-    return id < 0 ? OCTAVO_BPE_NONE : t->ranks[id];
-}
-
 static octavo_status spm_build(octavo_tokenizer *t, const octavo_vocab *vocab,
                                octavo_error *error) {
     static const char digits[] = "0123456789ABCDEF";
@@ -146,13 +92,7 @@ static octavo_status spm_build(octavo_tokenizer *t, const octavo_vocab *vocab,
         return octavo_fail(error, OCTAVO_ERROR_FORMAT,
                            "vocabulary (%s): it has no scores; the file is incomplete",
                            vocab->model);
-    for (size_t i = 0; i < vocab->n_tokens; i++)
-        if (isnan(vocab->scores[i]))
-            return octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                               "vocabulary (token %zu): its score is not a number; the file is "
-                               "damaged",
-                               i);
-    octavo_status status = build_ranks(t, vocab, error);
+    octavo_status status = octavo_bpe_rank_tokens(vocab, &t->arena, &t->ranks, &t->results, error);
     if (status == OCTAVO_OK) status = build_neighbours(t, error);
     if (status != OCTAVO_OK) return status;
 
@@ -170,7 +110,7 @@ static octavo_status spm_build(octavo_tokenizer *t, const octavo_vocab *vocab,
         char text = (char)c;
         t->ascii_ids[c] = octavo_token_index_find(&t->index, &text, 1);
     }
-    t->rules = (octavo_bpe_rules){.rank = text_rank, .table = t, .results = t->results};
+    t->rules = (octavo_bpe_rules){.rank = octavo_bpe_text_rank, .table = t, .results = t->results};
     return OCTAVO_OK;
 }
 

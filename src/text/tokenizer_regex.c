@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <string.h>
 
 #define SPACE                                                                                      \
@@ -55,6 +57,24 @@ static bool put_class_escape(octavo_buffer *out, char letter, bool in_class) {
     return true;
 }
 
+/* Whether a property is a script. To PCRE2 from 10.40 on its name alone means more: the characters
+ * that are used in it too. */
+static bool is_script(const char *name, size_t length) {
+    static const char *const scripts[] = {
+        "Arabic",  "Armenian", "Bengali",  "Bopomofo", "Cyrillic", "Devanagari", "Georgian",
+        "Greek",   "Gujarati", "Gurmukhi", "Han",      "Hangul",   "Hebrew",     "Hiragana",
+        "Kannada", "Katakana", "Khmer",    "Lao",      "Latin",    "Malayalam",  "Mongolian",
+        "Myanmar", "Sinhala",  "Tamil",    "Telugu",   "Thai",     "Tibetan",
+    };
+#if PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40
+    for (size_t i = 0; i < OCTAVO_COUNT(scripts); i++)
+        if (strlen(scripts[i]) == length && memcmp(scripts[i], name, length) == 0) return true;
+#else
+    (void)scripts, (void)name, (void)length;
+#endif
+    return false;
+}
+
 /* Copies the escape at text[at], outside or inside a class. Returns its bytes, or 0. */
 static size_t put_escape(octavo_text text, size_t at, bool in_class, octavo_buffer *out) {
     static const char refused_anywhere[] = "KGQENCgkRXM";
@@ -78,6 +98,10 @@ static size_t put_escape(octavo_text text, size_t at, bool in_class, octavo_buff
         const char *close = memchr(text.data + at, '}', text.length - at);
         if (close == NULL) return 0;
         size = (size_t)(close - text.data) + 1 - at;
+        if ((letter == 'p' || letter == 'P') && is_script(text.data + at + 3, size - 4)) {
+            octavo_buffer_printf(out, "\\%c{sc:%.*s}", letter, (int)size - 4, text.data + at + 3);
+            return size;
+        }
     }
     octavo_buffer_append(out, text.data + at, size);
     return size;

@@ -408,6 +408,24 @@ static void expect_refusal(const small *s, octavo_status status, const char *why
     assert_null(t);
 }
 
+/* Where the name of the pre-tokenizer allows it, the order of the tokens stands for the merges. */
+static void test_ranks_without_merges(void **state) {
+    (void)state;
+    small s;
+    octavo_tokenizer *t = NULL;
+    octavo_error error = {0};
+    init_bytes(&s, "kimi-k2");
+    s.vocab.merges = NULL;
+    s.vocab.n_merges = 0;
+    assert_int_equal(octavo_tokenizer_create(&s.vocab, &t, &error), OCTAVO_OK);
+    int32_t ids[8];
+    size_t n = 0;
+    assert_int_equal(octavo_tokenizer_encode(t, "helloaaaaa", 10, 0, ids, 8, &n, &error),
+                     OCTAVO_OK);
+    assert_true(n == 3 && ids[0] == 259 && ids[1] == 262 && ids[2] == 'a');
+    octavo_tokenizer_destroy(&t);
+}
+
 static void test_hostile_bytes(void **state) {
     (void)state;
     static char huge[OCTAVO_VOCAB_TEXT_MAX + 1];
@@ -420,7 +438,7 @@ static void test_hostile_bytes(void **state) {
     expect_refusal(&s, OCTAVO_ERROR_UNSUPPORTED, "no kind");
     init_bytes(&s, "gpt-2");
     s.vocab.pre = "nonsense";
-    expect_refusal(&s, OCTAVO_ERROR_UNSUPPORTED, "smollm");
+    expect_refusal(&s, OCTAVO_ERROR_UNSUPPORTED, "tokenizer.ggml.pre = nonsense");
     init_bytes(&s, "gpt-2");
     s.vocab.tokens = NULL;
     expect_refusal(&s, OCTAVO_ERROR_FORMAT, "no tokens");
@@ -592,6 +610,7 @@ int main(void) {
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_questions),
         cmocka_unit_test(test_end_of_answer),
+        cmocka_unit_test(test_ranks_without_merges),
         cmocka_unit_test(test_hostile_bytes),
         cmocka_unit_test(test_hostile_spm),
         cmocka_unit_test(test_empty_and_twins),
