@@ -41,11 +41,11 @@ enum {
 };
 
 /* Reads the tokenizer of a model, and nothing else of it.
- *   path       a GGUF file, or a Hugging Face folder: of that tokenizer.json and, where there is
- *              one, tokenizer_config.json
+ *   path       a GGUF file, or a Hugging Face folder: of that tokenizer.json, else tekken.json,
+ * else tokenizer.model, and where there is one tokenizer_config.json; or such a file itself
  *   tokenizer  receives the handle; the caller destroys it. Untouched on failure
  *
- * Statuses: NOT_FOUND (no such file, or no tokenizer in it), IO (unreadable), FORMAT (not a GGUF
+ * Statuses: NOT_FOUND (no such file, or no tokenizer in it), IO (unreadable), FORMAT (not such a
  * file, no JSON, or its vocabulary is malformed), UNSUPPORTED (a kind of tokenizer or a step that
  * this build does not know; the message lists those it knows), INVALID (a NULL; a part of a split
  * file other than the first), MEMORY. Any thread. */

@@ -12,6 +12,8 @@
 #include "model/network.h"
 #include "program/op.h"
 
+#include "octavo/tokenizer.h"
+
 #include <string.h>
 
 void octavo_inspect_options_init(octavo_inspect_options *options) {
@@ -134,10 +136,33 @@ static void put_json(octavo_buffer *out, const char *key, const json_t *value) {
     give(text);
 }
 
+/* A tokenizer that does not describe itself: the name of its file, and how many tokens it has. */
+static void put_plain_tokenizer(octavo_buffer *out, const char *path) {
+    octavo_tokenizer *tokenizer = NULL;
+    octavo_error why;
+    if (octavo_tokenizer_open(path, &tokenizer, &why) != OCTAVO_OK) {
+        octavo_buffer_puts(out, "\"tokenizer\":null");
+        return;
+    }
+    const char *slash = strrchr(path, '/');
+    octavo_buffer_puts(out, "\"tokenizer\":{");
+    put_string(out, "model", slash != NULL ? slash + 1 : path);
+    octavo_buffer_printf(out, ",\"tokens\":%ld}", (long)octavo_tokenizer_size(tokenizer));
+    octavo_tokenizer_destroy(&tokenizer);
+}
+
 /* What tokenizer.json says of itself; null where there is none or it is no JSON. */
 static void put_folder_tokenizer(octavo_buffer *out, const octavo_hf_folder *folder) {
     json_t *root = NULL;
-    if (!folder->tokenizer || octavo_hf_json_read(folder->tokenizer, &root, NULL) != OCTAVO_OK) {
+    const char *path = folder->tokenizer;
+    const char *end = path != NULL ? path + strlen(path) : NULL;
+    bool is_described =
+        path != NULL && strcmp(end - strlen("tokenizer.json"), "tokenizer.json") == 0;
+    if (path != NULL && !is_described) {
+        put_plain_tokenizer(out, path);
+        return;
+    }
+    if (path == NULL || octavo_hf_json_read(path, &root, NULL) != OCTAVO_OK) {
         octavo_buffer_puts(out, "\"tokenizer\":null");
         return;
     }

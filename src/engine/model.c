@@ -151,11 +151,7 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
 
 static octavo_status tokenizer_of_gguf(octavo_model *model, const octavo_gguf *gguf,
                                        octavo_error *error) {
-    octavo_arena arena = {0};
-    octavo_vocab vocab;
-    octavo_status status = octavo_vocab_from_gguf(gguf, &arena, &vocab, error);
-    if (!status) status = octavo_tokenizer_create(&vocab, &model->tokenizer, error);
-    octavo_arena_deinit(&arena);
+    octavo_status status = octavo_tokenizer_from_gguf(gguf, &model->tokenizer, error);
     if (status) return status;
     if (octavo_tokenizer_size(model->tokenizer) > model->network.config.vocab)
         return octavo_fail(

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tokenizer straight from a model: a GGUF file, or a folder with tokenizer.json.
+ * A tokenizer straight from a model: a GGUF file, or a folder with a tokenizer's file, or that file
+ * alone. What a file is shows in what it holds, not in its name.
  */
-#include "engine/tokenizer_open.h"
-
 #include "base/error.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "engine/vocab_gguf.h"
 #include "formats/hf_folder_file.h"
+#include "text/sentencepiece.h"
+#include "text/tekken.h"
 #include "text/tokenizer_json.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 static bool is_folder(const char *path) {
@@ -22,55 +25,98 @@ static bool exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
-octavo_status octavo_tokenizer_open_folder(const char *folder, octavo_tokenizer **tokenizer,
-                                           octavo_error *error) {
-    octavo_status status = OCTAVO_OK;
-    octavo_tokenizer_json source = {0};
-    char *path = octavo_hf_path_in(folder, "tokenizer.json");
-    char *config_path = octavo_hf_path_in(folder, "tokenizer_config.json");
-    if (path == NULL || config_path == NULL) {
-        status = octavo_fail_memory(error, "path", 0);
-        goto cleanup;
+/* The kinds of JSON have different keys at the top. */
+static octavo_status open_json(const char *path, const octavo_map *map,
+                               const octavo_vocab_source *source, octavo_tokenizer **tokenizer,
+                               octavo_error *error) {
+    json_t *root = NULL;
+    octavo_status status =
+        octavo_hf_json_parse(map->data, map->size, "JSON file", path, &root, error);
+    if (status == OCTAVO_OK && json_is_array(json_object_get(root, "vocab"))) {
+        status = octavo_tokenizer_from_tekken(source, root, tokenizer, error);
+    } else if (status == OCTAVO_OK) {
+        octavo_tokenizer_json json = {.name = source->name,
+                                      .config_name = source->config_name,
+                                      .tokenizer = root,
+                                      .config = source->config};
+        status = octavo_tokenizer_from_json(&json, tokenizer, error);
     }
-    if (!exists(path)) {
-        status =
-            octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
-                        "tokenizer (%s): there is no such file; copy it from where the model's "
-                        "folder comes from",
-                        octavo_hf_shown_path(path));
-        goto cleanup;
-    }
-    source.name = octavo_hf_shown_path(path);
+    json_decref(root);
+    return status;
+}
+
+/* A file of a tokenizer that is no GGUF, with the configuration beside it. */
+static octavo_status open_file(const char *path, const octavo_map *map,
+                               octavo_tokenizer **tokenizer, octavo_error *error) {
+    octavo_vocab_source source = {.name = octavo_hf_shown_path(path)};
+    char *config_path = octavo_hf_path_beside(path, "tokenizer_config.json");
+    if (config_path == NULL) return octavo_fail_memory(error, "path", 0);
     source.config_name = octavo_hf_shown_path(config_path);
-    status = octavo_hf_json_read(path, &source.tokenizer, error);
-    if (status == OCTAVO_OK && exists(config_path))
-        status = octavo_hf_json_read(config_path, &source.config, error);
-    if (status == OCTAVO_OK) status = octavo_tokenizer_from_json(&source, tokenizer, error);
-cleanup:
-    json_decref(source.tokenizer);
+    octavo_status status = OCTAVO_OK;
+    if (exists(config_path)) status = octavo_hf_json_read(config_path, &source.config, error);
+    if (status == OCTAVO_OK && octavo_is_sentencepiece(map->data, map->size))
+        status =
+            octavo_tokenizer_from_sentencepiece(&source, map->data, map->size, tokenizer, error);
+    else if (status == OCTAVO_OK)
+        status = open_json(path, map, &source, tokenizer, error);
     json_decref(source.config);
-    octavo_free(path);
     octavo_free(config_path);
+    return status;
+}
+
+static octavo_status open_folder(const char *folder, octavo_tokenizer **tokenizer,
+                                 octavo_error *error) {
+    static const char *const names[] = {"tokenizer.json", "tekken.json", "tokenizer.model"};
+    char *path = NULL;
+    for (size_t i = 0; i < OCTAVO_COUNT(names); i++) {
+        octavo_free(path);
+        path = octavo_hf_path_in(folder, names[i]);
+        if (path == NULL) return octavo_fail_memory(error, "path", 0);
+        if (exists(path)) break;
+    }
+    octavo_map map = {0};
+    octavo_status status;
+    if (!exists(path))
+        status = octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
+                             "tokenizer (%s): the folder has no tokenizer.json, tekken.json or "
+                             "tokenizer.model; copy one from where the model comes from",
+                             octavo_hf_shown_path(folder));
+    else
+        status = octavo_map_open(&map, path, error);
+    if (status == OCTAVO_OK) status = open_file(path, &map, tokenizer, error);
+    octavo_map_close(&map);
+    octavo_free(path);
     return status;
 }
 
 static octavo_status open_gguf(const char *path, octavo_tokenizer **tokenizer,
                                octavo_error *error) {
     octavo_gguf *gguf = NULL;
-    octavo_arena arena = {0};
-    octavo_vocab vocab = OCTAVO_VOCAB_INIT;
     octavo_status status = octavo_gguf_open(path, &gguf, error);
-    if (status == OCTAVO_OK) status = octavo_vocab_from_gguf(gguf, &arena, &vocab, error);
-    if (status == OCTAVO_OK) status = octavo_tokenizer_create(&vocab, tokenizer, error);
-    octavo_arena_deinit(&arena);
+    if (status == OCTAVO_OK) status = octavo_tokenizer_from_gguf(gguf, tokenizer, error);
     octavo_gguf_close(&gguf);
     return status;
+}
+
+/* Whether a file is one of those that folders have: JSON, or SentencePiece's. */
+static bool is_tokenizer_file(const octavo_map *map) {
+    const char *text = (const char *)map->data;
+    size_t at = 0;
+    while (at < map->size && memchr(" \t\r\n", text[at], 4) != NULL)
+        at++;
+    return (at < map->size && text[at] == '{') || octavo_is_sentencepiece(map->data, map->size);
 }
 
 octavo_status octavo_tokenizer_open(const char *path, octavo_tokenizer **tokenizer,
                                     octavo_error *error) {
     if (path == NULL || tokenizer == NULL)
         return octavo_fail(error, OCTAVO_ERROR_INVALID, "tokenizer: an argument is NULL");
-    if (is_folder(path)) return octavo_tokenizer_open_folder(path, tokenizer, error);
-    return open_gguf(path, tokenizer, error);
+    if (is_folder(path)) return open_folder(path, tokenizer, error);
+    octavo_map map = {0};
+    octavo_status status = octavo_map_open(&map, path, error);
+    if (status != OCTAVO_OK) return status;
+    bool is_gguf = !is_tokenizer_file(&map);
+    if (!is_gguf) status = open_file(path, &map, tokenizer, error);
+    octavo_map_close(&map);
+    return is_gguf ? open_gguf(path, tokenizer, error) : status;
 }

@@ -6,6 +6,7 @@
 #include "engine/vocab_gguf.h"
 
 #include "base/error.h"
+#include "text/pretokenize.h"
 
 #include <string.h>
 
@@ -91,15 +92,23 @@ static octavo_status read_scores(const octavo_gguf *gguf, octavo_arena *arena, o
     return OCTAVO_OK;
 }
 
-/* Ids of single tokens. All ones means none in some files. */
+/* Ids of single tokens. All ones means none in some files. BERT's texts begin and end with tokens
+ * of their own names. */
 static octavo_status read_ids(const octavo_gguf *gguf, octavo_vocab *vocab, octavo_error *error) {
+    bool is_bert = strcmp(vocab->model, "bert") == 0;
+    int32_t unused;
     const struct {
         const char *key;
         int32_t *id;
     } ids[] = {
-        {KEY("bos_token_id"), &vocab->bos},     {KEY("eos_token_id"), &vocab->eos},
-        {KEY("unknown_token_id"), &vocab->unk}, {KEY("padding_token_id"), &vocab->pad},
-        {KEY("eot_token_id"), &vocab->eot},     {KEY("eom_token_id"), &vocab->eom},
+        {KEY("bos_token_id"), &vocab->bos},
+        {KEY("eos_token_id"), &vocab->eos},
+        {KEY("unknown_token_id"), &vocab->unk},
+        {KEY("padding_token_id"), &vocab->pad},
+        {KEY("eot_token_id"), &vocab->eot},
+        {KEY("eom_token_id"), &vocab->eom},
+        {KEY("cls_token_id"), is_bert ? &vocab->bos : &unused},
+        {KEY("seperator_token_id"), is_bert ? &vocab->eos : &unused}, /* spelled as files have it */
     };
     for (size_t i = 0; i < OCTAVO_COUNT(ids); i++) {
         uint32_t id = UINT32_MAX;
@@ -116,22 +125,56 @@ static octavo_status read_ids(const octavo_gguf *gguf, octavo_vocab *vocab, octa
     return OCTAVO_OK;
 }
 
-/* What is added to a text. Without an entry, SentencePiece vocabularies and the Llama 3 family
- * begin a text with bos; nothing else adds anything. */
+/* What is added to a text. Without an entry: as the kind of vocabulary, or the name of its
+ * pre-tokenizer, has it. */
 static octavo_status read_switches(const octavo_gguf *gguf, octavo_vocab *vocab,
                                    octavo_error *error) {
     bool is_spm = strcmp(vocab->model, "llama") == 0;
-    bool is_llama3 = vocab->pre != NULL &&
-                     (strcmp(vocab->pre, "llama-bpe") == 0 || strcmp(vocab->pre, "llama3") == 0);
-    bool adds_bos = (is_spm || is_llama3) && vocab->bos >= 0;
-    octavo_status status =
-        octavo_gguf_get_bool_or(gguf, KEY("add_bos_token"), adds_bos, &vocab->add_bos, error);
-    if (status == OCTAVO_OK)
-        status = octavo_gguf_get_bool_or(gguf, KEY("add_eos_token"), false, &vocab->add_eos, error);
-    if (status == OCTAVO_OK)
-        status = octavo_gguf_get_bool_or(gguf, KEY("add_space_prefix"), is_spm,
-                                         &vocab->add_space_prefix, error);
+    bool is_bert = strcmp(vocab->model, "bert") == 0;
+    bool is_unigram = strcmp(vocab->model, "t5") == 0;
+    octavo_pretokenizer_traits traits = {0};
+    if (strcmp(vocab->model, "gpt2") == 0 && vocab->pre != NULL &&
+        octavo_pretokenizer_find(vocab->pre, &traits, NULL) != OCTAVO_OK)
+        traits = (octavo_pretokenizer_traits){0}; /* making the tokenizer says so */
+    bool adds_bos = (is_spm || is_bert || traits.adds_bos) && vocab->bos >= 0;
+    bool adds_eos = (is_unigram || is_bert || traits.adds_eos) && vocab->eos >= 0;
+    const struct {
+        const char *key;
+        bool otherwise, *value;
+    } rows[] = {
+        {KEY("add_bos_token"), adds_bos, &vocab->add_bos},
+        {is_bert && has(gguf, KEY("add_sep_token")) ? KEY("add_sep_token") : KEY("add_eos_token"),
+         adds_eos, &vocab->add_eos},
+        {KEY("add_space_prefix"), is_spm || is_unigram, &vocab->add_space_prefix},
+        {KEY("remove_extra_whitespaces"), false, &vocab->merges_spaces},
+    };
+    octavo_status status = OCTAVO_OK;
+    for (size_t i = 0; i < OCTAVO_COUNT(rows) && status == OCTAVO_OK; i++)
+        status =
+            octavo_gguf_get_bool_or(gguf, rows[i].key, rows[i].otherwise, rows[i].value, error);
+    static const char lower[] = KEY("normalizer.lowercase");
+    if (status != OCTAVO_OK || !has(gguf, lower)) return status;
+    bool lowers = false;
+    status = octavo_gguf_get_bool(gguf, lower, &lowers, error);
+    vocab->lowers = lowers;
     return status;
+}
+
+/* SentencePiece's table, an array of bytes. */
+static octavo_status read_charsmap(const octavo_gguf *gguf, octavo_vocab *vocab,
+                                   octavo_error *error) {
+    static const char key[] = KEY("precompiled_charsmap");
+    octavo_gguf_array array = {0};
+    if (!has(gguf, key)) return OCTAVO_OK;
+    octavo_status status = octavo_gguf_get_integers(gguf, key, &array, error);
+    if (status != OCTAVO_OK) return status;
+    if (array.type != OCTAVO_GGUF_I8 && array.type != OCTAVO_GGUF_U8)
+        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                           "metadata key \"%s\" (%s): its elements are no bytes; the file is "
+                           "damaged",
+                           key, octavo_gguf_part_path(gguf, 0));
+    vocab->charsmap = (octavo_text){(const char *)array.data, array.count};
+    return OCTAVO_OK;
 }
 
 octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *arena,
@@ -148,6 +191,23 @@ octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *aren
     if (status == OCTAVO_OK) status = read_scores(gguf, arena, &vocab, error);
     if (status == OCTAVO_OK) status = read_ids(gguf, &vocab, error);
     if (status == OCTAVO_OK) status = read_switches(gguf, &vocab, error);
+    if (status == OCTAVO_OK) status = read_charsmap(gguf, &vocab, error);
     if (status == OCTAVO_OK) *out = vocab;
+    return status;
+}
+
+octavo_status octavo_tokenizer_from_gguf(const octavo_gguf *gguf, octavo_tokenizer **tokenizer,
+                                         octavo_error *error) {
+    octavo_arena arena = {0};
+    octavo_vocab vocab = OCTAVO_VOCAB_INIT;
+    octavo_error why = {0};
+    octavo_status status = octavo_vocab_from_gguf(gguf, &arena, &vocab, error);
+    if (status == OCTAVO_OK) {
+        status = octavo_tokenizer_create(&vocab, tokenizer, &why);
+        if (status != OCTAVO_OK)
+            status =
+                octavo_fail(error, status, "%s (%s)", why.message, octavo_gguf_part_path(gguf, 0));
+    }
+    octavo_arena_deinit(&arena);
     return status;
 }

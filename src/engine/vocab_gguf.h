@@ -16,5 +16,9 @@
  * another length than the tokens), MEMORY. */
 OCTAVO_MUST_CHECK octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *arena,
                                                        octavo_vocab *out, octavo_error *error);
+/* Builds the tokenizer of a file. Messages name it. */
+OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_from_gguf(const octavo_gguf *gguf,
+                                                           octavo_tokenizer **tokenizer,
+                                                           octavo_error *error);
 
 #endif

@@ -20,7 +20,8 @@ static const char MODEL_INDEX[] = "model.safetensors.index.json";
 /* What a folder holds, as far as it matters. */
 typedef struct listing {
     bool has_model, has_model_index;
-    bool has_config, has_tokenizer, has_tokenizer_config, has_generation_config, has_chat_template;
+    bool has_config, has_tokenizer, has_tekken, has_sentencepiece, has_tokenizer_config;
+    bool has_generation_config, has_chat_template;
     size_t n_files, n_indexes;      /* other *.safetensors and *.safetensors.index.json */
     char *file, *index;             /* the first of each by name */
     char *other_file, *other_index; /* some other of each, if there are several */
@@ -81,6 +82,8 @@ static bool list_name(listing *list, const char *name) {
         {MODEL_INDEX, &list->has_model_index},
         {"config.json", &list->has_config},
         {"tokenizer.json", &list->has_tokenizer},
+        {"tekken.json", &list->has_tekken},
+        {"tokenizer.model", &list->has_sentencepiece},
         {"tokenizer_config.json", &list->has_tokenizer_config},
         {"generation_config.json", &list->has_generation_config},
         {"chat_template.jinja", &list->has_chat_template},
@@ -195,6 +198,10 @@ void octavo_hf_folder_deinit(octavo_hf_folder *folder) {
 
 static octavo_status fill(const char *path, const listing *list, const char *weights,
                           octavo_hf_folder *folder, octavo_error *error) {
+    const char *tokenizer = list->has_tokenizer       ? "tokenizer.json"
+                            : list->has_tekken        ? "tekken.json"
+                            : list->has_sentencepiece ? "tokenizer.model"
+                                                      : NULL;
     const struct {
         bool wanted;
         const char *name;
@@ -202,7 +209,7 @@ static octavo_status fill(const char *path, const listing *list, const char *wei
     } files[] = {
         {true, "config.json", &folder->config},
         {true, weights, &folder->weights},
-        {list->has_tokenizer, "tokenizer.json", &folder->tokenizer},
+        {tokenizer != NULL, tokenizer, &folder->tokenizer},
         {list->has_tokenizer_config, "tokenizer_config.json", &folder->tokenizer_config},
         {list->has_generation_config, "generation_config.json", &folder->generation_config},
         {list->has_chat_template, "chat_template.jinja", &folder->chat_template},

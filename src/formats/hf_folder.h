@@ -17,7 +17,7 @@ typedef struct octavo_hf_folder {
     char *config;            /* config.json */
     char *weights;           /* for octavo_safetensors_open */
     bool sharded;            /* weights is an index */
-    char *tokenizer;         /* tokenizer.json, or NULL */
+    char *tokenizer;         /* tokenizer.json, else tekken.json, else tokenizer.model; or NULL */
     char *tokenizer_config;  /* tokenizer_config.json, or NULL */
     char *generation_config; /* generation_config.json, or NULL */
     char *chat_template;     /* chat_template.jinja, or NULL */

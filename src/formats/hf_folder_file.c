@@ -58,7 +58,7 @@ octavo_status octavo_hf_json_parse(const void *data, size_t size, const char *wh
                               what, shown, size, OCTAVO_HF_MAX_JSON);
     }
     json_error_t wrong;
-    json_t *parsed = json_loadb(data, size, JSON_REJECT_DUPLICATES, &wrong);
+    json_t *parsed = json_loadb(data, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
     /* memory that runs out before the first token leaves no text */
     bool no_memory = json_error_code(&wrong) == json_error_out_of_memory || wrong.text[0] == 0;
     if (parsed == NULL && no_memory) {

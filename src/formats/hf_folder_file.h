@@ -21,8 +21,8 @@ char *octavo_hf_path_in(const char *folder, const char *name);
 char *octavo_hf_path_beside(const char *path, const char *name);
 
 /* Reads a JSON file whose top is an object. *root is the caller's, who ends it with json_decref.
- * Duplicate keys are refused. Errors name the file, and where it is not JSON the line:
- *   OCTAVO_ERROR_NOT_FOUND, OCTAVO_ERROR_IO, OCTAVO_ERROR_MEMORY
+ * Duplicate keys are refused, and strings may hold "\u0000". Errors name the file, and where it is
+ * not JSON the line: OCTAVO_ERROR_NOT_FOUND, OCTAVO_ERROR_IO, OCTAVO_ERROR_MEMORY
  *   OCTAVO_ERROR_FORMAT  empty, too large, no JSON, no object */
 OCTAVO_MUST_CHECK octavo_status octavo_hf_json_read(const char *path, json_t **root,
                                                     octavo_error *error);

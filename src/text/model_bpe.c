@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * BPE of a pipeline: a piece starts as its bytes (where the vocabulary is spelled in the byte
- * alphabet) or as its characters, and listed pairs merge, best first.
+ * alphabet) or as its characters, and pairs merge, best first: those that are listed, or those
+ * whose text is a token.
  */
 #include "base/error.h"
+#include "text/bpe_ranks.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
@@ -25,6 +27,12 @@ static octavo_status build_neighbours(octavo_tokenizer *t, octavo_error *error) 
     if (!octavo_bpe_neighbours_init(&p->neighbours, &t->arena))
         return octavo_fail_memory(error, "merges", p->n_merges);
     p->cuts_words = true;
+    for (int32_t id = 0; p->ranks != NULL && id < t->n_tokens; id++) {
+        if (p->ranks[id] == OCTAVO_BPE_NONE) continue;
+        size_t length;
+        const char *text = octavo_token_text(&t->keys, id, &length);
+        octavo_bpe_neighbours_add(&p->neighbours, text, length);
+    }
     for (size_t i = 0; i < p->n_merges; i++) {
         size_t length;
         const int32_t halves[] = {p->merges[i].left, p->merges[i].right};
@@ -39,7 +47,17 @@ static octavo_status build_neighbours(octavo_tokenizer *t, octavo_error *error) 
     return OCTAVO_OK;
 }
 
-static octavo_status bpe_build(octavo_tokenizer *t, octavo_error *error) {
+/* Merges by the tokens' ranks. What has none, such as the tokens of bytes, takes part in none. */
+static void build_ranks(octavo_tokenizer *t) {
+    t->ranks = t->pipeline->ranks;
+    t->results = t->pipeline->results;
+    for (int32_t id = 0; id < t->n_tokens; id++)
+        if (t->ranks[id] == OCTAVO_BPE_NONE) t->flags[id] &= (uint8_t)~OCTAVO_TOKEN_MERGES;
+    t->rules = (octavo_bpe_rules){
+        .rank = octavo_bpe_text_rank, .table = t, .results = t->results, .leftmost = true};
+}
+
+static octavo_status build_merges(octavo_tokenizer *t, octavo_error *error) {
     octavo_pipeline *p = t->pipeline;
     t->results = octavo_arena_alloc(&t->arena, (p->n_merges + 1) * sizeof(*t->results));
     if (t->results == NULL || !octavo_bpe_pairs_init(&t->pairs, &t->arena, p->n_merges))
@@ -51,6 +69,16 @@ static octavo_status bpe_build(octavo_tokenizer *t, octavo_error *error) {
     }
     t->rules = (octavo_bpe_rules){
         .rank = octavo_bpe_pairs_rank, .table = &t->pairs, .results = t->results};
+    return OCTAVO_OK;
+}
+
+static octavo_status bpe_build(octavo_tokenizer *t, octavo_error *error) {
+    if (t->pipeline->ranks != NULL) {
+        build_ranks(t);
+    } else {
+        octavo_status status = build_merges(t, error);
+        if (status != OCTAVO_OK) return status;
+    }
     for (int c = 0; c < 128; c++) {
         char text = (char)c;
         t->ascii_ids[c] = octavo_model_find(t, &text, 1);

@@ -8,6 +8,8 @@
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
+#include <math.h>
+
 /* The best way to a place in the piece. */
 typedef struct octavo_lattice_node {
     double score;
@@ -20,7 +22,8 @@ enum { UNREACHED = -2, UNKNOWN = -1 };
 
 static octavo_status unigram_build(octavo_tokenizer *t, octavo_error *error) {
     for (int32_t id = 0; id < t->n_tokens; id++) {
-        if ((t->flags[id] & OCTAVO_TOKEN_MERGES) == 0) continue;
+        bool is_found = (t->flags[id] & OCTAVO_TOKEN_MERGES) != 0;
+        if (!is_found || isinf(t->pipeline->scores[id])) continue;
         size_t length;
         const char *text = octavo_token_text(&t->keys, id, &length);
         if (length != 0 && !octavo_added_insert(&t->pipeline->trie, text, length, id))
@@ -47,6 +50,10 @@ static void offer(octavo_lattice_node *node, double score, size_t begin, int32_t
     node->id = id;
 }
 
+static double sum(const octavo_pipeline *p, double a, double b) {
+    return p->sums_floats ? (double)(float)(a + b) : a + b;
+}
+
 /* Goes on from one place by every token that starts there. */
 static void extend(const octavo_pipeline *p, octavo_lattice_node *nodes, const char *piece,
                    size_t length, size_t begin) {
@@ -59,10 +66,11 @@ static void extend(const octavo_pipeline *p, octavo_lattice_node *nodes, const c
         if (node == 0) break;
         int32_t id = p->trie.nodes[node].id;
         if (id < 0) continue;
-        offer(&nodes[at], so_far + p->scores[id], begin, id);
+        offer(&nodes[at], sum(p, so_far, p->scores[id]), begin, id);
         if (at - begin == character) has_character = true;
     }
-    if (!has_character) offer(&nodes[begin + character], so_far + p->unknown_score, begin, UNKNOWN);
+    if (!has_character)
+        offer(&nodes[begin + character], sum(p, so_far, p->unknown_score), begin, UNKNOWN);
 }
 
 /* A run of characters that are no tokens. */

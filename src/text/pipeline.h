@@ -128,11 +128,14 @@ typedef struct octavo_pipeline {
     bool fuse_unknown;  /* unknown characters side by side are one unknown token */
     const octavo_bpe_merge *merges;
     size_t n_merges;
+    uint32_t *ranks;  /* [tokens]: where no merges are listed; see bpe_ranks.h */
+    int32_t *results; /* [ranks] */
     octavo_bpe_neighbours neighbours;
     bool cuts_words; /* neighbours may be asked */
     /* Unigram */
-    const double *scores; /* [tokens] */
+    const double *scores; /* [tokens]; text becomes none of -INFINITY */
     double unknown_score;
+    bool sums_floats;  /* sums of scores are rounded as SentencePiece's are, which decides ties */
     octavo_added trie; /* own memory */
     /* WordPiece */
     octavo_text continuing_prefix;

@@ -7,6 +7,7 @@
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
+#include "text/vocab_pipeline.h"
 
 #include <string.h>
 
@@ -29,7 +30,8 @@ static octavo_status find_kind(const char *model, const octavo_tokenizer_kind **
         }
     return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
                        "tokenizer (%.60s): this build does not know the kind; it knows gpt2 "
-                       "(byte-level BPE) and llama (SentencePiece BPE)",
+                       "(byte-level BPE), llama (SentencePiece BPE), bert (WordPiece) and t5 "
+                       "(Unigram)",
                        model != NULL ? model : "of no kind");
 }
 
@@ -254,9 +256,22 @@ static octavo_status create(const octavo_tokenizer_kind *kind, const octavo_voca
     return status;
 }
 
+static octavo_status create_by_pipeline(const octavo_vocab *vocab, octavo_tokenizer **tokenizer,
+                                        octavo_error *error) {
+    octavo_pipeline *pipeline = NULL;
+    octavo_vocab piped;
+    octavo_status status = check_vocab(vocab, error);
+    if (status == OCTAVO_OK) status = octavo_vocab_pipeline(vocab, &pipeline, &piped, error);
+    if (status == OCTAVO_OK)
+        status = create(&octavo_tokenizer_piped, &piped, &pipeline, tokenizer, error);
+    octavo_pipeline_destroy(&pipeline);
+    return status;
+}
+
 octavo_status octavo_tokenizer_create(const octavo_vocab *vocab, octavo_tokenizer **tokenizer,
                                       octavo_error *error) {
     octavo_assert(vocab != NULL && tokenizer != NULL);
+    if (octavo_vocab_is_piped(vocab)) return create_by_pipeline(vocab, tokenizer, error);
     const octavo_tokenizer_kind *kind = NULL;
     octavo_status status = find_kind(vocab->model, &kind, error);
     if (status == OCTAVO_OK) status = check_vocab(vocab, error);

@@ -5,6 +5,7 @@
  */
 #include "text/tokenizer_charsmap.h"
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "text/tokenizer_utf8.h"
@@ -20,31 +21,8 @@ struct octavo_charsmap {
     size_t n_units;
     const char *replacements;
     size_t n_replacements;
+    bool is_longest; /* the longest text counts, and clusters do not */
 };
-
-static int digit(char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static bool decode_base64(octavo_text text, octavo_buffer *out) {
-    uint32_t held = 0;
-    int n_bits = 0;
-    while (text.length > 0 && text.data[text.length - 1] == '=')
-        text.length--;
-    for (size_t i = 0; i < text.length; i++) {
-        int value = digit(text.data[i]);
-        if (value < 0) return false;
-        held = (held << 6 | (uint32_t)value) & 0xffffff;
-        n_bits += 6;
-        if (n_bits < 8) continue;
-        n_bits -= 8;
-        octavo_buffer_putc(out, (char)(held >> n_bits & 0xff));
-    }
-    return true;
-}
 
 static uint32_t read_u32(const unsigned char *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -55,9 +33,13 @@ static octavo_status fail(const char *why, octavo_error *error) {
                        "normalizer (precompiled_charsmap): %s; the file is damaged", why);
 }
 
-static octavo_status read_table(octavo_charsmap *c, octavo_text base64, octavo_error *error) {
-    if (!decode_base64(base64, &c->bytes)) return fail("it is no base64", error);
-    if (c->bytes.failed) return octavo_fail_memory(error, "normalizer", base64.length);
+static octavo_status read_table(octavo_charsmap *c, octavo_text text, bool is_base64,
+                                octavo_error *error) {
+    if (!is_base64)
+        octavo_buffer_append(&c->bytes, text.data, text.length);
+    else if (!octavo_base64_decode(text.data, text.length, &c->bytes))
+        return fail("it is no base64", error);
+    if (c->bytes.failed) return octavo_fail_memory(error, "normalizer", text.length);
     if (c->bytes.size < 4) return fail("it is cut short", error);
     const unsigned char *p = (const unsigned char *)c->bytes.data;
     size_t size = read_u32(p);
@@ -72,17 +54,28 @@ static octavo_status read_table(octavo_charsmap *c, octavo_text base64, octavo_e
     return OCTAVO_OK;
 }
 
-octavo_status octavo_charsmap_create(octavo_text base64, octavo_charsmap **charsmap,
-                                     octavo_error *error) {
+static octavo_status create(octavo_text text, bool is_base64, octavo_charsmap **charsmap,
+                            octavo_error *error) {
     octavo_charsmap *c = octavo_alloc_zero(1, sizeof(*c));
     if (c == NULL) return octavo_fail_memory(error, "normalizer", sizeof(*c));
-    octavo_status status = read_table(c, base64, error);
+    c->is_longest = !is_base64;
+    octavo_status status = read_table(c, text, is_base64, error);
     if (status == OCTAVO_OK) {
         *charsmap = c;
         c = NULL;
     }
     octavo_charsmap_destroy(&c);
     return status;
+}
+
+octavo_status octavo_charsmap_create(octavo_text base64, octavo_charsmap **charsmap,
+                                     octavo_error *error) {
+    return create(base64, true, charsmap, error);
+}
+
+octavo_status octavo_charsmap_create_raw(octavo_text table, octavo_charsmap **charsmap,
+                                         octavo_error *error) {
+    return create(table, false, charsmap, error);
 }
 
 void octavo_charsmap_destroy(octavo_charsmap **charsmap) {
@@ -96,28 +89,35 @@ static size_t unit_offset(uint32_t unit) {
     return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
 }
 
-/* The replacement of the shortest text in the table that `text` starts with, or NULL. */
-static const char *find(const octavo_charsmap *c, const char *text, size_t length) {
+/* The replacement of the shortest text in the table that `text` starts with, or of the longest, and
+ * its length; or NULL. */
+static const char *find(const octavo_charsmap *c, const char *text, size_t length,
+                        size_t *matched) {
+    const char *found = NULL;
     size_t at = unit_offset(read_u32(c->units));
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         at ^= byte;
-        if (byte == 0 || at >= c->n_units) return NULL;
+        if (byte == 0 || at >= c->n_units) break;
         uint32_t unit = read_u32(c->units + 4 * at);
-        if ((unit & (1u << 31 | 0xff)) != byte) return NULL;
+        if ((unit & (1u << 31 | 0xff)) != byte) break;
         at ^= unit_offset(unit);
-        if (at >= c->n_units) return NULL;
+        if (at >= c->n_units) break;
         if ((unit >> 8 & 1) == 0) continue;
         size_t place = read_u32(c->units + 4 * at) & 0x7fffffff;
         bool is_start = place < c->n_replacements && (c->replacements[place] & 0xc0) != 0x80;
-        return is_start ? c->replacements + place : NULL;
+        found = is_start ? c->replacements + place : NULL;
+        *matched = i + 1;
+        if (!c->is_longest) break;
     }
-    return NULL;
+    return found;
 }
 
-/* Appends the replacement of a text. False when it has none. */
-static bool replace(const octavo_charsmap *c, const char *text, size_t length, octavo_buffer *out) {
-    const char *found = find(c, text, length);
+/* Appends the replacement of a text and says how much of it that stands for. False when it has
+ * none. */
+static bool replace(const octavo_charsmap *c, const char *text, size_t length, octavo_buffer *out,
+                    size_t *matched) {
+    const char *found = find(c, text, length, matched);
     if (found == NULL) return false;
     size_t most = c->n_replacements - (size_t)(found - c->replacements);
     const char *end = memchr(found, '\0', most);
@@ -125,10 +125,28 @@ static bool replace(const octavo_charsmap *c, const char *text, size_t length, o
     return true;
 }
 
+static void apply_longest(const octavo_charsmap *c, const char *text, size_t length,
+                          octavo_buffer *out) {
+    for (size_t at = 0, size; at < length; at += size) {
+        bool ends_character = false;
+        size_t mark = out->size;
+        if (replace(c, text + at, length - at, out, &size))
+            ends_character = at + size == length || (text[at + size] & 0xc0) != 0x80;
+        if (ends_character) continue;
+        if (!out->failed) out->size = mark; /* a table that ends inside a character */
+        size = octavo_utf8_size(text[at]);
+        octavo_buffer_append(out, text + at, size);
+    }
+}
+
 void octavo_charsmap_apply(const octavo_charsmap *charsmap, const char *text, size_t length,
                            octavo_buffer *out) {
+    if (charsmap->is_longest) {
+        apply_longest(charsmap, text, length, out);
+        return;
+    }
     for (size_t begin = 0, end; begin < length; begin = end) {
-        size_t size;
+        size_t size, matched;
         utf8proc_int32_t state = 0;
         uint32_t left = octavo_utf8_read(text + begin, &size);
         for (end = begin + size; end < length; end += size) {
@@ -138,11 +156,12 @@ void octavo_charsmap_apply(const octavo_charsmap *charsmap, const char *text, si
                 break;
             left = right;
         }
-        if (end - begin <= CLUSTER_MOST && replace(charsmap, text + begin, end - begin, out))
+        if (end - begin <= CLUSTER_MOST &&
+            replace(charsmap, text + begin, end - begin, out, &matched))
             continue;
         for (size_t at = begin; at < end; at += size) {
             size = octavo_utf8_size(text[at]);
-            if (!replace(charsmap, text + at, size, out))
+            if (!replace(charsmap, text + at, size, out, &matched))
                 octavo_buffer_append(out, text + at, size);
         }
     }

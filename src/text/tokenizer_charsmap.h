@@ -17,6 +17,11 @@ typedef struct octavo_charsmap octavo_charsmap;
 OCTAVO_MUST_CHECK octavo_status octavo_charsmap_create(octavo_text base64,
                                                        octavo_charsmap **charsmap,
                                                        octavo_error *error);
+/* The same of the table itself, applied as SentencePiece does: always the longest text of the
+ * table, where tokenizer.json's library goes by grapheme clusters. */
+OCTAVO_MUST_CHECK octavo_status octavo_charsmap_create_raw(octavo_text table,
+                                                           octavo_charsmap **charsmap,
+                                                           octavo_error *error);
 void octavo_charsmap_destroy(octavo_charsmap **charsmap);
 
 /* Appends valid UTF-8 `text`, normalised. Without memory out->failed is set. */

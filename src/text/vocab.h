@@ -44,13 +44,16 @@ typedef struct octavo_text {
 } octavo_text;
 
 typedef struct octavo_vocab {
-    const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE */
-    const char *pre;   /* pre-tokenizer of byte-level BPE; NULL is "default" */
+    /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; "bert": WordPiece, words marked with
+     * U+2581; "t5": Unigram; "spm": SentencePiece BPE with the fields of Unigram; "tekken":
+     * byte-level BPE by the order of the tokens */
+    const char *model;
+    const char *pre; /* pre-tokenizer of byte-level BPE; NULL is "default"; of tekken its pattern */
 
     size_t n_tokens;
     const octavo_text *tokens;  /* [n_tokens], UTF-8 in the vocabulary's own spelling */
     const int32_t *types;       /* [n_tokens], octavo_token_type; NULL: all normal */
-    const float *scores;        /* [n_tokens], SentencePiece only */
+    const float *scores;        /* [n_tokens], SentencePiece and Unigram only */
     const uint8_t *added_flags; /* [n_tokens], OCTAVO_ADDED_...; NULL: none */
 
     size_t n_merges;
@@ -59,6 +62,9 @@ typedef struct octavo_vocab {
     int32_t bos, eos, unk, pad, eot, eom; /* -1: none */
     bool add_bos, add_eos;
     bool add_space_prefix; /* SentencePiece: every text starts with a space */
+    bool merges_spaces;    /* "t5", "spm": runs of spaces are one, and none at the ends */
+    octavo_text charsmap;  /* "t5", "spm": SentencePiece's table of normalisations, raw */
+    int8_t lowers;         /* "bert": text becomes lower case; -1: where all tokens are */
 } octavo_vocab;
 
 static inline bool octavo_vocab_is_added(const octavo_vocab *vocab, size_t i) {
@@ -68,7 +74,7 @@ static inline bool octavo_vocab_is_added(const octavo_vocab *vocab, size_t i) {
 
 /* An empty vocabulary: no arrays, no ids. */
 #define OCTAVO_VOCAB_INIT                                                                          \
-    { .bos = -1, .eos = -1, .unk = -1, .pad = -1, .eot = -1, .eom = -1 }
+    { .bos = -1, .eos = -1, .unk = -1, .pad = -1, .eot = -1, .eom = -1, .lowers = -1 }
 
 /* Builds a tokenizer. Copies what it needs: `vocab` and its arrays may go afterwards. An empty
  * token is kept but never found; of tokens with one text the last is found.

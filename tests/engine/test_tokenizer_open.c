@@ -138,6 +138,56 @@ static void test_entries(void **state) {
     octavo_tokenizer_destroy(&t);
 }
 
+/* WordPiece: texts stand between tokens that have names of their own in the file. */
+static void test_bert_entries(void **state) {
+    static const char *const words[] = {"[UNK]", "[CLS]", "[SEP]",
+                                        "\xe2\x96\x81"
+                                        "aa",
+                                        "b"};
+    (void)state;
+    gguf_draft draft = {0};
+    put_string(&draft, "tokenizer.ggml.model", "bert");
+    put_strings(&draft, "tokenizer.ggml.tokens", words, 5);
+    put_u32(&draft, "tokenizer.ggml.unknown_token_id", 0);
+    put_u32(&draft, "tokenizer.ggml.cls_token_id", 1);
+    put_u32(&draft, "tokenizer.ggml.seperator_token_id", 2);
+    octavo_tokenizer *t = NULL;
+    octavo_error error = {0};
+    if (open_draft(&draft, &t, &error) != OCTAVO_OK) fail_msg("%s", error.message);
+    size_t n = 0;
+    int32_t *ids = golden_encode(t, "AAB c", 5, OCTAVO_ENCODE_BEGIN_END, &n);
+    static const int32_t expected[] = {1, 3, 4, 0, 2};
+    assert_int_equal(n, 5);
+    assert_memory_equal(ids, expected, sizeof expected);
+    free(ids);
+    octavo_tokenizer_destroy(&t);
+    put_string(&draft, "tokenizer.ggml.model", "bert");
+    put_strings(&draft, "tokenizer.ggml.tokens", words, 5);
+    expect_refusal(&draft, OCTAVO_ERROR_FORMAT, "unknown words");
+}
+
+/* Unigram: scores, and a table that must be whole. */
+static void test_unigram_entries(void **state) {
+    (void)state;
+    gguf_draft draft = {0};
+    put_string(&draft, "tokenizer.ggml.model", "t5");
+    put_strings(&draft, "tokenizer.ggml.tokens", letters, 4);
+    expect_refusal(&draft, OCTAVO_ERROR_FORMAT, "no scores");
+    put_string(&draft, "tokenizer.ggml.model", "t5");
+    put_strings(&draft, "tokenizer.ggml.tokens", letters, 4);
+    put_array(&draft, "tokenizer.ggml.scores", OCTAVO_GGUF_F32, 4);
+    for (int i = 0; i < 4; i++)
+        put(&draft.entries, 0xbf800000u, 4); /* -1 */
+    put_array(&draft, "tokenizer.ggml.precompiled_charsmap", OCTAVO_GGUF_U8, 3);
+    put(&draft.entries, 0, 3);
+    expect_refusal(&draft, OCTAVO_ERROR_FORMAT, "precompiled_charsmap");
+    put_string(&draft, "tokenizer.ggml.model", "t5");
+    put_strings(&draft, "tokenizer.ggml.tokens", letters, 4);
+    put_array(&draft, "tokenizer.ggml.precompiled_charsmap", OCTAVO_GGUF_U32, 1);
+    put(&draft.entries, 0, 4);
+    expect_refusal(&draft, OCTAVO_ERROR_FORMAT, "precompiled_charsmap");
+}
+
 static void test_refusals(void **state) {
     (void)state;
     gguf_draft draft = {0};
@@ -186,10 +236,9 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_models),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_small_models), cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_bert_entries), cmocka_unit_test(test_unigram_entries),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

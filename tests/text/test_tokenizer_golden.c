@@ -2,6 +2,7 @@
  *
  * The trained tokenizers of tests/data/tokenizers give the ids, texts and chunks of the reference.
  */
+#include "base/base64.h"
 #include "text/vocab.h"
 #include "token_golden.h"
 
@@ -12,6 +13,7 @@ typedef struct fixture {
     int32_t *types;
     float *scores;
     uint8_t *added_flags;
+    octavo_buffer charsmap;
     octavo_vocab vocab;
 } fixture;
 
@@ -55,6 +57,10 @@ static void fixture_open(fixture *f, const char *name) {
     json_object_foreach(json_object_get(json, "added_flags"), key, flags) {
         f->added_flags[strtoul(key, NULL, 10)] = (uint8_t)json_integer_value(flags);
     }
+    const json_t *charsmap = json_object_get(json, "charsmap");
+    assert_true(charsmap == NULL ||
+                octavo_base64_decode(json_string_value(charsmap), json_string_length(charsmap),
+                                     &f->charsmap));
     f->vocab = (octavo_vocab){
         .model = json_string_value(json_object_get(json, "model")),
         .pre = json_string_value(json_object_get(json, "pre")),
@@ -71,7 +77,11 @@ static void fixture_open(fixture *f, const char *name) {
         .pad = -1,
         .eot = -1,
         .eom = -1,
+        .lowers = -1,
+        .charsmap = {f->charsmap.data, f->charsmap.size},
+        .merges_spaces = json_is_true(json_object_get(json, "merges_spaces")),
         .add_bos = json_is_true(json_object_get(json, "add_bos")),
+        .add_eos = json_is_true(json_object_get(json, "add_eos")),
         .add_space_prefix = json_is_true(json_object_get(json, "add_space_prefix")),
     };
 }
@@ -82,18 +92,23 @@ static void fixture_close(fixture *f) {
     free(f->types);
     free(f->scores);
     free(f->added_flags);
+    octavo_buffer_deinit(&f->charsmap);
     json_decref(f->json);
 }
 
-static void run_folder(const char *name) {
+static octavo_tokenizer *open_fixture(const char *name) {
     fixture f = {0};
     fixture_open(&f, name);
     octavo_error error = {0};
     octavo_tokenizer *t = NULL;
     if (octavo_tokenizer_create(&f.vocab, &t, &error) != OCTAVO_OK) fail_msg("%s", error.message);
     fixture_close(&f); /* the tokenizer has copied what it needs */
+    return t;
+}
 
+static void run_folder(const char *name) {
     char path[300];
+    octavo_tokenizer *t = open_fixture(name);
     snprintf(path, sizeof(path), "%s/tokenizers/%s/encode.jsonl", TEST_DATA, name);
     assert_int_equal(golden_run(t, path, golden_check_line), 150);
     snprintf(path, sizeof(path), "%s/tokenizers/%s/stream.jsonl", TEST_DATA, name);
@@ -127,10 +142,28 @@ static void test_gemma(void **state) {
     run_folder("spm_bpe_gemma");
 }
 
+/* WordPiece as GGUF files have it: the words are marked, not what goes on in them. */
+static void test_bert(void **state) {
+    (void)state;
+    octavo_tokenizer *t = open_fixture("wordpiece_bert");
+    assert_int_equal(
+        golden_run(t, TEST_DATA "/tokenizers/wordpiece_bert/encode.jsonl", golden_check_line), 150);
+    octavo_tokenizer_destroy(&t);
+}
+
+static void test_t5(void **state) {
+    (void)state;
+    octavo_tokenizer *t = open_fixture("spm_t5");
+    assert_true(golden_run(t, TEST_DATA "/tokenizers/spm_t5/sentencepiece.jsonl",
+                           golden_check_plain) > 150);
+    octavo_tokenizer_destroy(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2),   cmocka_unit_test(test_llama3), cmocka_unit_test(test_qwen2),
-        cmocka_unit_test(test_llama2), cmocka_unit_test(test_gemma),
+        cmocka_unit_test(test_llama2), cmocka_unit_test(test_gemma),  cmocka_unit_test(test_bert),
+        cmocka_unit_test(test_t5),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,13 @@ static inline void golden_check_line(const octavo_tokenizer *t, const json_t *li
     golden_check_decode(t, line, "ids_special", "decode_skip", OCTAVO_DECODE_SKIP_SPECIAL, where);
 }
 
+/* The same of a line whose ids take special tokens for text and add nothing. */
+static inline void golden_check_plain(const octavo_tokenizer *t, const json_t *line,
+                                      const char *where) {
+    golden_check_encode(t, line, "ids", 0, where);
+    golden_check_decode(t, line, "ids", "decode", 0, where);
+}
+
 /* The chunks and the tail of a run of ids, and that they joined are what decode gives. */
 static inline void golden_check_stream(const octavo_tokenizer *t, const json_t *line,
                                        const char *where) {

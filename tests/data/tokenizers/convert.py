@@ -5,8 +5,10 @@
     convert.py SOURCE/NAME... : writes NAME/vocab.json and copies NAME/encode.jsonl, NAME/stream.jsonl
 
 SOURCE/NAME holds tokenizer.json, tokenizer_config.json, for SentencePiece also tokenizer.model, and
-the goldens.
+the goldens. For `wordpiece_bert` and `spm_t5` (without SOURCE: they are here) it writes vocab.json as GGUF files have
+such vocabularies.
 """
+import base64
 import json
 import os
 import shutil
@@ -95,7 +97,34 @@ def convert(source):
         shutil.copyfile(os.path.join(source, golden), os.path.join(name, golden))
 
 
+def write(name, out):
+    with open(os.path.join(name, "vocab.json"), "w", encoding="ascii") as f:
+        json.dump(out, f, separators=(",", ":"))
+        f.write("\n")
+
+
+def convert_bert():
+    """What begins a word has a mark, what goes on in one has none."""
+    with open("wordpiece_bert/tokenizer.json", encoding="utf-8") as f:
+        j = json.load(f)
+    vocab = j["model"]["vocab"]
+    special = {token["content"] for token in j["added_tokens"]}
+    tokens = [t if t in special else t[2:] if t.startswith("##") else "\u2581" + t for t in sorted(vocab, key=vocab.get)]
+    write("wordpiece_bert", {"model": "bert", "tokens": tokens, "types": [CONTROL if t in special else 1 for t in tokens],
+                             "bos": vocab["[CLS]"], "eos": vocab["[SEP]"], "unk": vocab["[UNK]"], "add_bos": True, "add_eos": True})
+
+
+def convert_t5():
+    with open("spm_t5/tokenizer.model", "rb") as f:
+        message = list(fields(f.read()))
+    pieces = [dict(fields(piece)) for number, piece in message if number == 1]
+    charsmap = dict(fields(dict(message)[3]))[2]
+    scores, types = scores_and_types("spm_t5/tokenizer.model")
+    write("spm_t5", {"model": "t5", "tokens": [p[1].decode() for p in pieces], "types": types, "scores": scores, "unk": 2, "eos": 1,
+                     "add_space_prefix": True, "merges_spaces": True, "charsmap": base64.b64encode(charsmap).decode()})
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     for argument in sys.argv[1:]:
-        convert(argument)
+        {"wordpiece_bert": convert_bert, "spm_t5": convert_t5}.get(argument, lambda: convert(argument))()
