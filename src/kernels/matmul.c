@@ -34,12 +34,15 @@ static int64_t block_rows(size_t x_stride, int tile_rows) {
 typedef struct tile_out {
     float *out;
     int64_t out_stride;
+    const float *factor;
     const float *bias; /* of the panel's first output, or NULL */
     int n_rows;
     int width; /* outputs of the panel that exist, 1..32 */
 } tile_out;
 
-static void store_tile(const tile_out *tile, const float *acc) {
+static void store_tile(const tile_out *tile, float *acc) {
+    for (int i = 0; tile->factor && i < tile->n_rows * OCTAVO_PANEL; i++)
+        acc[i] *= *tile->factor;
     for (int r = 0; r < tile->n_rows; r++) {
         float *restrict to = tile->out + r * tile->out_stride;
         const float *restrict from = acc + r * OCTAVO_PANEL;
@@ -83,6 +86,7 @@ void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_arg
                 octavo_tree_add(acc, n_slices, part, n_rows * OCTAVO_PANEL);
                 store_tile(&(tile_out){.out = args->out + row * args->out_stride + p * OCTAVO_PANEL,
                                        .out_stride = args->out_stride,
+                                       .factor = args->factor,
                                        .bias = args->bias ? args->bias + p * OCTAVO_PANEL : NULL,
                                        .n_rows = n_rows,
                                        .width = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL},

@@ -81,9 +81,10 @@ typedef struct octavo_matmul_args {
     size_t x_stride; /* bytes between rows */
     int is_q8;       /* what x holds */
     int64_t n_rows;
-    float *out;         /* [n_rows, n] f32 */
-    int64_t out_stride; /* f32 between rows */
-    const float *bias;  /* [n] or NULL */
+    float *out;          /* [n_rows, n] f32 */
+    int64_t out_stride;  /* f32 between rows */
+    const float *factor; /* of all products, before the bias; NULL: 1 */
+    const float *bias;   /* [n] or NULL */
 } octavo_matmul_args;
 
 /* Panels [panel_begin, panel_end) of the product. Any thread; threads take disjoint panels. */

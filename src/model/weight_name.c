@@ -42,6 +42,9 @@ static const struct {
     [OCTAVO_ROLE_EXPERT_GATE] = {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight"},
     [OCTAVO_ROLE_EXPERT_UP] = {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight"},
     [OCTAVO_ROLE_EXPERT_DOWN] = {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight"},
+    [OCTAVO_ROLE_EXPERT_GATE_APART] = {"ffn_gate.*.weight", NULL},
+    [OCTAVO_ROLE_EXPERT_UP_APART] = {"ffn_up.*.weight", NULL},
+    [OCTAVO_ROLE_EXPERT_DOWN_APART] = {"ffn_down.*.weight", NULL},
     [OCTAVO_ROLE_ROUTER_BIAS] = {"ffn_gate_inp.bias", "mlp.gate.bias"},
     [OCTAVO_ROLE_EXPERT_GATE_UP_BIAS] = {"ffn_gate_up_exps.bias", "mlp.experts.gate_up_proj_bias"},
     [OCTAVO_ROLE_EXPERT_GATE_BIAS] = {"ffn_gate_exps.bias", "mlp.experts.gate_proj_bias"},
@@ -65,14 +68,15 @@ static const char *own_name(const octavo_weight_name *own, octavo_weight_role ro
 }
 
 /* A * in the role's name is the expert's number. */
-static void layer_name(const char *prefix, int layer, const char *role, int expert, char *name) {
+static void layer_name(const char *prefix, const char *layers, int layer, const char *role,
+                       int expert, char *name) {
     const char *star = strchr(role, '*');
     const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
     if (star)
-        snprintf(name, size, "%slayers.%d.%.*s%d%s", prefix, layer, (int)(star - role), role,
+        snprintf(name, size, "%s%s.%d.%.*s%d%s", prefix, layers, layer, (int)(star - role), role,
                  expert, star + 1);
     else
-        snprintf(name, size, "%slayers.%d.%s", prefix, layer, role);
+        snprintf(name, size, "%s%s.%d.%s", prefix, layers, layer, role);
 }
 
 const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
@@ -83,11 +87,11 @@ const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
     const char *usual = checkpoint->gguf ? names[role].gguf : names[role].hf;
     const char *last = own_name(own, role, usual);
     if (checkpoint->gguf && is_layers)
-        snprintf(name, size, "blk.%d.%s", layer, last);
+        layer_name("", "blk", layer, last, expert, name);
     else if (checkpoint->gguf)
         snprintf(name, size, "%s", last);
     else if (is_layers)
-        layer_name(checkpoint->body_prefix, layer, last, expert, name);
+        layer_name(checkpoint->body_prefix, "layers", layer, last, expert, name);
     else
         snprintf(name, size, "%s%s",
                  role == OCTAVO_ROLE_OUTPUT ? checkpoint->head_prefix : checkpoint->body_prefix,

@@ -42,6 +42,9 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_EXPERT_GATE,    /* in GGUF files those of all experts in one, else one for each */
     OCTAVO_ROLE_EXPERT_UP,
     OCTAVO_ROLE_EXPERT_DOWN,
+    OCTAVO_ROLE_EXPERT_GATE_APART, /* in old GGUF files one for each */
+    OCTAVO_ROLE_EXPERT_UP_APART,
+    OCTAVO_ROLE_EXPERT_DOWN_APART,
     OCTAVO_ROLE_ROUTER_BIAS,
     OCTAVO_ROLE_EXPERT_GATE_UP_BIAS,
     OCTAVO_ROLE_EXPERT_GATE_BIAS,
@@ -57,8 +60,8 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_POST_FFW_NORM,
 } octavo_weight_role;
 
-/* A family's own name of a role in files of one kind, without what stands before it; in Hugging
- * Face folders a * stands for the expert's number. */
+/* A family's own name of a role in files of one kind, without what stands before it; a * stands for
+ * the expert's number. */
 typedef struct octavo_weight_name {
     octavo_weight_role role;
     const char *name;
@@ -67,7 +70,7 @@ typedef struct octavo_weight_name {
 enum { OCTAVO_WEIGHT_NAME_SIZE = 96 };
 
 /* The whole name of a role's tensor, in name [OCTAVO_WEIGHT_NAME_SIZE], which is returned. `layer`
- * counts for roles of layers only, `expert` for those of experts in folders; `own` ends with
+ * counts for roles of layers only, `expert` for those of single experts; `own` ends with
  * OCTAVO_ROLE_NONE and may be NULL. */
 const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     const octavo_weight_name *own, octavo_weight_role role,

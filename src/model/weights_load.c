@@ -69,25 +69,62 @@ static octavo_status find(octavo_loader *load, octavo_weight_role role, int laye
     return octavo_checkpoint_get(load->checkpoint, name, tensor, load->error);
 }
 
-/* "NAME.scale" beside "NAME.weight": a factor for the whole product, as files of NVFP4 and of
- * BitNet have it. To ignore it would be to run another model. */
-static octavo_status refuse_scale(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+static octavo_status fail_vector_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
+    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+                          "tensor \"%s\" (%s): type %s for a vector; F32, F16 and BF16 are read",
+                          tensor->name, tensor->path, tensor->type_name);
+}
+
+/* values[i] = the tensor's + offset */
+static octavo_status widen(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                           octavo_row_map rows, int64_t extent, float offset, float *values) {
+    if (!tensor->has_type) return fail_vector_type(load, tensor);
+    for (int64_t i = 0; i < extent; i++) {
+        const size_t from = (size_t)octavo_source_row(&rows, i);
+        uint16_t half;
+        switch (tensor->type) {
+        case OCTAVO_GGML_F32:
+            memcpy(&values[i], tensor->data + from * 4, 4);
+            break;
+        case OCTAVO_GGML_F16:
+            memcpy(&half, tensor->data + from * 2, 2);
+            values[i] = octavo_f16_to_f32(half);
+            break;
+        case OCTAVO_GGML_BF16:
+            memcpy(&half, tensor->data + from * 2, 2);
+            values[i] = octavo_bf16_to_f32(half);
+            break;
+        default:
+            return fail_vector_type(load, tensor);
+        }
+        if (offset != 0.0f) values[i] += offset;
+    }
+    return OCTAVO_OK;
+}
+
+/* "NAME.scale" beside "NAME.weight": a factor for the whole product, in stacks one for each matrix,
+ * as GGUF files of NVFP4 and of BitNet have it. */
+static octavo_status load_factors(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+                                  octavo_weight *weight) {
+    const int64_t n = weight->stack ? weight->stack : 1;
     char name[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_checkpoint_tensor found;
     const char *suffix = strstr(tensor->name, ".weight");
-    if (!suffix || strcmp(suffix, ".weight") != 0) return OCTAVO_OK;
+    if (!load->checkpoint->gguf || !suffix || strcmp(suffix, ".weight") != 0) return OCTAVO_OK;
     snprintf(name, sizeof name, "%.*s.scale", (int)(suffix - tensor->name), tensor->name);
     if (octavo_checkpoint_find(load->checkpoint, name) < 0) return OCTAVO_OK;
-    return octavo_fail_at(
-        load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
-        "tensor \"%s\" (%s): its factor \"%s\" cannot be applied by this version; "
-        "requantise the model to Q8_0, Q4_0, Q4_K or Q6_K",
-        tensor->name, tensor->path, name);
+    octavo_status status = octavo_checkpoint_get(load->checkpoint, name, &found, load->error);
+    if (status || (status = check_shape(load, &found, 1, n))) return status;
+    float *factors = octavo_arena_alloc(&load->weights->arena, (size_t)n * sizeof *factors);
+    if (!factors) return octavo_fail_memory(load->error, name, (uint64_t)n * sizeof *factors);
+    if ((status = widen(load, &found, (octavo_row_map){0}, n, 0.0f, factors))) return status;
+    weight->factors = factors;
+    return octavo_load_report(load, &found, found.bytes);
 }
 
 static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                octavo_weight_type *type) {
-    if (tensor->has_type && octavo_weight_type_of(tensor->type, type))
-        return load->checkpoint->gguf ? refuse_scale(load, tensor) : OCTAVO_OK;
+    if (tensor->has_type && octavo_weight_type_of(tensor->type, type)) return OCTAVO_OK;
     return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
                           "tensor \"%s\" (%s): type %s cannot be run by this version; %s",
                           tensor->name, tensor->path, tensor->type_name,
@@ -165,7 +202,7 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
     found_matrix found;
     *weight = (octavo_weight){.n = n, .k = k};
     octavo_status status = find_matrix(load, weight, rows, role, layer, 0, &found);
-    if (status) return status;
+    if (status || (status = load_factors(load, found.source.tensor, weight))) return status;
     weight->type = octavo_weights_choose(load->options->weights, role, found.source.type,
                                          (rows.all ? rows.all : n) * k, k);
     if ((status = octavo_pack_alloc(load, weight, found.source.tensor->name))) return status;
@@ -187,10 +224,10 @@ static void choose_stack_type(const octavo_loader *load, octavo_weight *stack,
 }
 
 static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight,
-                                      octavo_column_map columns, octavo_weight_role role,
-                                      int layer) {
+                                      octavo_row_map map, octavo_column_map columns,
+                                      octavo_weight_role role, int layer) {
     const bool is_columns = columns.columns > 0;
-    const int64_t rows = is_columns ? weight->k : weight->n;
+    const int64_t rows = is_columns ? weight->k : map.all ? map.all : weight->n;
     const int64_t width = is_columns ? columns.columns : weight->k;
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
@@ -201,9 +238,8 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
     }
     octavo_f8_source f8;
     octavo_weight_type type;
-    const octavo_row_map whole = {0};
     const bool is_f8 = octavo_f8_is(load, &tensor);
-    if ((status = is_f8 ? octavo_f8_find(load, &tensor, weight, whole, columns, &f8)
+    if ((status = is_f8 ? octavo_f8_find(load, &tensor, weight, map, columns, &f8)
                         : find_type(load, &tensor, &type)))
         return status;
     if (is_f8) type = f8.type;
@@ -212,7 +248,9 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
                               "tensor \"%s\" (%s): type %s with outputs in columns cannot be run",
                               tensor.name, tensor.path, tensor.type_name);
     choose_stack_type(load, weight, type, role);
-    if ((status = octavo_pack_alloc(load, weight, tensor.name))) return status;
+    if ((status = load_factors(load, &tensor, weight)) ||
+        (status = octavo_pack_alloc(load, weight, tensor.name)))
+        return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
     for (int e = 0; e < weight->stack && !status; e++) {
         octavo_pack_source source = {
@@ -220,6 +258,7 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
             .type = type,
             .begin = (size_t)e * bytes,
             .row_bytes = bytes / (size_t)(is_columns ? width : rows),
+            .rows = map,
             .columns = columns,
         };
         if (is_f8) {
@@ -273,16 +312,11 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
     return status;
 }
 
-octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
-                                  octavo_column_map columns, octavo_weight_role role, int layer) {
+static octavo_status load_apart(octavo_loader *load, octavo_weight *weight, octavo_weight_role role,
+                                int layer) {
     const octavo_row_map whole = {0};
     octavo_weight_type first = OCTAVO_WEIGHT_F32;
     octavo_status status = OCTAVO_OK;
-    *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
-    if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
-        return load_mxfp4_stack(load, weight, columns, role, layer);
-    if (load->checkpoint->gguf || columns.columns > 0)
-        return load_whole_stack(load, weight, columns, role, layer);
     for (int e = 0; e < weight->stack && !status; e++) {
         found_matrix found;
         if ((status = find_matrix(load, weight, whole, role, layer, e, &found))) return status;
@@ -302,40 +336,45 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
     return status;
 }
 
-/* ---- vectors ---- */
-
-static octavo_status fail_vector_type(octavo_loader *load, const octavo_checkpoint_tensor *tensor) {
-    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
-                          "tensor \"%s\" (%s): type %s for a vector; F32, F16 and BF16 are read",
-                          tensor->name, tensor->path, tensor->type_name);
+static bool has_role(const octavo_loader *load, octavo_weight_role role, int layer) {
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, 0, name);
+    return octavo_checkpoint_find(load->checkpoint, name) >= 0;
 }
 
-/* values[i] = the tensor's + offset */
-static octavo_status widen(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
-                           octavo_row_map rows, int64_t extent, float offset, float *values) {
-    if (!tensor->has_type) return fail_vector_type(load, tensor);
-    for (int64_t i = 0; i < extent; i++) {
-        const size_t from = (size_t)octavo_source_row(&rows, i);
-        uint16_t half;
-        switch (tensor->type) {
-        case OCTAVO_GGML_F32:
-            memcpy(&values[i], tensor->data + from * 4, 4);
-            break;
-        case OCTAVO_GGML_F16:
-            memcpy(&half, tensor->data + from * 2, 2);
-            values[i] = octavo_f16_to_f32(half);
-            break;
-        case OCTAVO_GGML_BF16:
-            memcpy(&half, tensor->data + from * 2, 2);
-            values[i] = octavo_bf16_to_f32(half);
-            break;
-        default:
-            return fail_vector_type(load, tensor);
+/* GGUF files have a stack, or one of gate and then up, or as they were once written a matrix for
+ * each expert. */
+static octavo_status load_gguf_experts(octavo_loader *load, octavo_weight *weight,
+                                       octavo_weight_role role, int layer) {
+    const octavo_column_map none = {0};
+    const octavo_weight_role apart = role == OCTAVO_ROLE_EXPERT_GATE ? OCTAVO_ROLE_EXPERT_GATE_APART
+                                     : role == OCTAVO_ROLE_EXPERT_UP
+                                         ? OCTAVO_ROLE_EXPERT_UP_APART
+                                         : OCTAVO_ROLE_EXPERT_DOWN_APART;
+    octavo_row_map rows = {0};
+    if (!has_role(load, role, layer)) {
+        if (has_role(load, apart, layer)) return load_apart(load, weight, apart, layer);
+        if (role != OCTAVO_ROLE_EXPERT_DOWN && has_role(load, OCTAVO_ROLE_EXPERT_GATE_UP, layer)) {
+            rows = (octavo_row_map){.all = 2 * weight->n, .group = weight->n};
+            if (role == OCTAVO_ROLE_EXPERT_UP) rows.first = weight->n;
+            role = OCTAVO_ROLE_EXPERT_GATE_UP;
         }
-        if (offset != 0.0f) values[i] += offset;
     }
-    return OCTAVO_OK;
+    return load_whole_stack(load, weight, rows, none, role, layer);
 }
+
+octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
+                                  octavo_column_map columns, octavo_weight_role role, int layer) {
+    const octavo_row_map whole = {0};
+    *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
+    if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
+        return load_mxfp4_stack(load, weight, columns, role, layer);
+    if (columns.columns > 0) return load_whole_stack(load, weight, whole, columns, role, layer);
+    if (load->checkpoint->gguf) return load_gguf_experts(load, weight, role, layer);
+    return load_apart(load, weight, role, layer);
+}
+
+/* ---- vectors ---- */
 
 octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int64_t extent,
                                  float offset, octavo_row_map rows, octavo_weight_role role,

@@ -45,8 +45,9 @@ typedef struct octavo_column_map {
     int64_t columns, first, step;
 } octavo_column_map;
 
-/* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files, or of columns, or of
- * these in MXFP4 (weights_mxfp4.h); else a tensor each. */
+/* A stack of n_experts matrices: in one tensor [experts, n, k] in GGUF files (where gate and up may
+ * share one, and old ones have a tensor each), or of columns, or of these in MXFP4
+ * (weights_mxfp4.h); else a tensor each. */
 OCTAVO_MUST_CHECK octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight,
                                                     int64_t n, int64_t k, octavo_column_map columns,
                                                     octavo_weight_role role, int layer);

@@ -123,7 +123,8 @@ static void pack_strips(octavo_loader *load, pack_job *job) {
                                (end < bytes ? end : bytes) - begin);
     }
     if (job->source.rows.all > 0)
-        octavo_checkpoint_drop(load->checkpoint, tensor, 0, tensor->bytes);
+        octavo_checkpoint_drop(load->checkpoint, tensor, job->source.begin,
+                               job->source.row_bytes * (size_t)job->source.rows.all);
 }
 
 octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight, const char *name) {

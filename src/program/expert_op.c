@@ -154,6 +154,7 @@ void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, 
             .n_rows = n_rows,
             .out = octavo_row_of(run, op->out, begin[e]),
             .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+            .factor = weight->factors ? weight->factors + e : NULL,
             .bias = bias ? bias + e * weight->n : NULL,
         };
         octavo_matmul(&run->matmul, &args, first, last);

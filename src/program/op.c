@@ -16,6 +16,7 @@
 static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
+    const float scale = op->params.scale * (weight->factors ? weight->factors[0] : 1.0f);
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         int32_t id = run->step->ids[t];
@@ -23,8 +24,7 @@ static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_th
         octavo_weight_unpack_row(weight->type, out,
                                  weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes,
                                  id % OCTAVO_PANEL, weight->k);
-        if (op->params.scale != 1.0f)
-            run->vector.scale_mul(out, out, op->params.scale, NULL, weight->k);
+        if (scale != 1.0f) run->vector.scale_mul(out, out, scale, NULL, weight->k);
     }
 }
 
@@ -202,6 +202,7 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
         .n_rows = octavo_rows_of(run, op->out),
         .out = octavo_row_of(run, op->out, 0),
         .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+        .factor = weight->factors,
         .bias = octavo_vector_of(run, op->in[2]),
     };
     int64_t begin, end;

@@ -50,6 +50,7 @@ typedef struct octavo_weight {
     int64_t stack; /* so many matrices one behind the other, those of experts; 0: one alone */
     const uint8_t
         *data; /* [ceil(n / 32)] panels, see kernels/weight.h; NULL in a program without data */
+    const float *factors; /* [stack, or 1] of each matrix's products; NULL: 1 */
 } octavo_weight;
 
 typedef struct octavo_tensor {

@@ -89,13 +89,6 @@ static void test_wrong_types(void **state) {
     tiny_model_write(&options, other);
     refused(open_with(other, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error, "type Q8_K");
     unlink(other);
-    /* a factor for the product is not ignored */
-    options = small_model(NULL);
-    options.add = "blk.0.ffn_up.scale";
-    tiny_model_write(&options, other);
-    refused(open_with(other, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error,
-            "\"blk.0.ffn_up.scale\"");
-    unlink(other);
 }
 
 static void test_wrong_options(void **state) {

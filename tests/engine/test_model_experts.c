@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GGUF models of experts with stacks of matrices in every type: what a type gives is what its
- * values give in F32, the same bits whatever the chunk and the threads, and files that lack a
- * tensor or have one of another shape.
+ * values give in F32, the same bits whatever the chunk and the threads and whichever way the
+ * matrices are stored, and files that lack a tensor or have one of another shape.
  */
 #include "hf_bits.h"
 #include "tiny_model.h"
@@ -57,6 +57,74 @@ static void test_values(void **state) {
     }
 }
 
+/* The logits of a model, written as `options` say. */
+static void run_options(const tiny_options *options, float *logits) {
+    char path[64];
+    tiny_model_write(options, path);
+    run_exact(path, logits);
+    unlink(path);
+}
+
+/* The same matrices in stacks, gate and up in one, and a tensor for each expert. */
+static void test_forms(void **state) {
+    static const octavo_ggml_type types[] = {OCTAVO_GGML_Q4_0};
+    static float want[N_IDS * TINY_VOCAB], got[N_IDS * TINY_VOCAB];
+    tiny_options options = {.architecture = "qwen3moe",
+                            .n_layers = 2,
+                            .context = 64,
+                            .types = types,
+                            .n_types = 1,
+                            .n_experts = 5};
+    char path[64];
+    octavo_model *model = NULL;
+    octavo_error error;
+    (void)state;
+    run_options(&options, want);
+    options.expert_form = TINY_FUSED;
+    run_options(&options, got);
+    assert_memory_equal(got, want, sizeof want);
+    options.expert_form = TINY_APART;
+    run_options(&options, got);
+    assert_memory_equal(got, want, sizeof want);
+    options.leave_out = "blk.1.ffn_up.3.weight";
+    tiny_model_write(&options, path);
+    assert_int_equal(octavo_model_open(path, NULL, &model, &error), OCTAVO_ERROR_NOT_FOUND);
+    assert_non_null(strstr(error.message, options.leave_out));
+    unlink(path);
+}
+
+/* Factors beside matrices, and beside each of a stack. */
+static void test_factors(void **state) {
+    static const octavo_ggml_type types[] = {OCTAVO_GGML_NVFP4, OCTAVO_GGML_TQ2_0,
+                                             OCTAVO_GGML_Q8_0};
+    static float want[N_IDS * TINY_VOCAB], got[N_IDS * TINY_VOCAB], plain[N_IDS * TINY_VOCAB];
+    double size = 0.0, error = 0.0, change = 0.0;
+    (void)state;
+    for (int n_experts = 0; n_experts <= 3; n_experts += 3) {
+        tiny_options options = {.architecture = "qwen3moe",
+                                .n_layers = 2,
+                                .context = 64,
+                                .types = types,
+                                .n_types = 3,
+                                .n_experts = n_experts,
+                                .has_factors = true};
+        if (n_experts == 0) options.architecture = "llama";
+        run_options(&options, got);
+        options.is_expanded = true;
+        run_options(&options, want);
+        options.has_factors = false;
+        run_options(&options, plain);
+        for (int i = 0; i < N_IDS * TINY_VOCAB; i++) {
+            size = fmax(size, fabs((double)want[i]));
+            error = fmax(error, fabs((double)got[i] - (double)want[i]));
+            change = fmax(change, fabs((double)plain[i] - (double)want[i]));
+        }
+        if (!(error <= 1e-5 * size && change > 0.1 * size))
+            fail_msg("%d experts: error %g, without factors %g, of %g", n_experts, error, change,
+                     size);
+    }
+}
+
 /* Three stacks in each layer: every type has one. */
 static void test_bits(void **state) {
     enum { N_TYPES = OCTAVO_COUNT(tiny_all_types) };
@@ -106,14 +174,14 @@ static void test_tensors(void **state) {
     }
     refused(names[6], names[6], OCTAVO_ERROR_FORMAT,
             "shape [1] where the metadata asks for [3, 256, 512]");
-    refused(NULL, "blk.0.ffn_up_exps.scale", OCTAVO_ERROR_UNSUPPORTED,
-            "\"blk.0.ffn_up_exps.scale\"");
+    refused(NULL, "blk.0.ffn_up_exps.scale", OCTAVO_ERROR_FORMAT,
+            "tensor \"blk.0.ffn_up_exps.scale\"");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_factors), cmocka_unit_test(test_bits),
         cmocka_unit_test(test_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

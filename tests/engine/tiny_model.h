@@ -26,6 +26,12 @@ enum {
     TINY_VOCAB = 300
 };
 
+typedef enum tiny_expert_form {
+    TINY_STACKS,
+    TINY_FUSED, /* gate and up in one stack; both must be of one type */
+    TINY_APART, /* a tensor for each expert */
+} tiny_expert_form;
+
 typedef struct tiny_options {
     const char *architecture; /* "llama", "qwen2", "gemma3"; with experts "qwen3moe", "gpt-oss" */
     int n_layers;
@@ -36,6 +42,8 @@ typedef struct tiny_options {
     const char *add;       /* the name of one more tensor, of one value, or NULL */
     int n_experts;         /* of which a token chooses two; 0: none */
     bool is_expanded;      /* the same values, all in F32 */
+    tiny_expert_form expert_form;
+    bool has_factors; /* "NAME.scale" beside each matrix of a layer */
 } tiny_options;
 
 static const octavo_ggml_type tiny_all_types[] = {
@@ -53,6 +61,7 @@ typedef struct tiny_writer {
     tiny_options options;
     uint64_t random;
     int next_type, next_stack_type;
+    uint8_t *gate; /* see tiny_fused */
 } tiny_writer;
 
 static inline uint32_t tiny_random(tiny_writer *w) {
@@ -190,6 +199,59 @@ static inline float *tiny_expand(octavo_ggml_type type, const uint8_t *rows, siz
     return values;
 }
 
+/* Writes the factors of a matrix, or where they are expanded multiplies its values by them. */
+static inline void tiny_factors(tiny_writer *w, const char *name, uint64_t stack, float *values,
+                                uint64_t n_values) {
+    const uint64_t n = stack ? stack : 1;
+    char scale[64];
+    float factors[16];
+    if (!w->options.has_factors || strncmp(name, "blk.", 4) != 0) return;
+    if (n > 16) abort();
+    for (uint64_t i = 0; i < n; i++)
+        factors[i] = 1.5f + tiny_uniform(w);
+    for (uint64_t i = 0; values && i < n_values * n; i++)
+        values[i] *= factors[i / n_values];
+    snprintf(scale, sizeof scale, "%.*s.scale", (int)(strstr(name, ".weight") - name), name);
+    if (!values)
+        gguf_writer_tensor(&w->file, scale, OCTAVO_GGML_F32, 1, &n, factors, n * sizeof *factors);
+}
+
+/* The stacks of gate and up [stack, n, k], of which the first is kept until the second comes. */
+static inline void tiny_fused(tiny_writer *w, int layer, octavo_ggml_type type, uint64_t k,
+                              uint64_t n, uint64_t stack, uint8_t *data, size_t bytes) {
+    char name[64];
+    if (!w->gate) {
+        w->gate = data;
+        return;
+    }
+    const size_t matrix = bytes / stack;
+    uint8_t *both = malloc(2 * bytes);
+    if (!both) abort();
+    for (uint64_t e = 0; e < stack; e++) {
+        memcpy(both + 2 * e * matrix, w->gate + e * matrix, matrix);
+        memcpy(both + (2 * e + 1) * matrix, data + e * matrix, matrix);
+    }
+    snprintf(name, sizeof name, "blk.%d.ffn_gate_up_exps.weight", layer);
+    gguf_writer_tensor(&w->file, name, type, 3, (uint64_t[]){k, 2 * n, stack}, both, 2 * bytes);
+    free(both);
+    free(data);
+    free(w->gate);
+    w->gate = NULL;
+}
+
+/* A stack as a tensor for each expert: "ffn_gate_exps.weight" becomes "ffn_gate.0.weight". */
+static inline void tiny_apart(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
+                              uint64_t n, uint64_t stack, const uint8_t *data, size_t bytes) {
+    const int length = (int)(strstr(name, "_exps") - name);
+    for (uint64_t e = 0; e < stack; e++) {
+        char one[80];
+        snprintf(one, sizeof one, "%.*s.%d.weight", length, name, (int)e);
+        if (w->options.leave_out && strcmp(w->options.leave_out, one) == 0) continue;
+        gguf_writer_tensor(&w->file, one, type, 2, (uint64_t[]){k, n}, data + e * (bytes / stack),
+                           bytes / stack);
+    }
+}
+
 /* [stack, n, k], or with stack 0 [n, k] */
 static inline void tiny_stack(tiny_writer *w, const char *name, octavo_ggml_type type, uint64_t k,
                               uint64_t n, uint64_t stack) {
@@ -205,10 +267,17 @@ static inline void tiny_stack(tiny_writer *w, const char *name, octavo_ggml_type
         tiny_block(w, type, data + i, block_bytes);
     if (w->options.is_expanded) {
         float *values = tiny_expand(type, data, row_bytes, k, rows);
+        tiny_factors(w, name, stack, values, n * k);
         gguf_writer_tensor(&w->file, name, OCTAVO_GGML_F32, n_dims, (uint64_t[]){k, n, stack},
                            values, (size_t)(rows * k) * sizeof *values);
         free(values);
+    } else if (w->options.expert_form == TINY_FUSED && strstr(name, "ffn_down") == NULL && stack) {
+        tiny_fused(w, atoi(name + 4), type, k, n, stack, data, bytes);
+        return;
+    } else if (w->options.expert_form == TINY_APART && stack) {
+        tiny_apart(w, name, type, k, n, stack, data, bytes);
     } else {
+        tiny_factors(w, name, stack, NULL, 0);
         gguf_writer_tensor(&w->file, name, type, n_dims, (uint64_t[]){k, n, stack}, data, bytes);
     }
     free(data);
