@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/inspect_count.h"
 #include "engine/source.h"
 #include "formats/hf_folder_file.h"
 #include "model/family.h"
@@ -38,13 +39,6 @@ static void put_metadata(octavo_buffer *out, const char *name, const octavo_gguf
         octavo_gguf_metadata_json(gguf, (size_t)index, 0, out);
     else
         octavo_buffer_puts(out, "null");
-}
-
-static uint64_t elements_of(const octavo_checkpoint_tensor *tensor) {
-    uint64_t n = 1;
-    for (int i = 0; i < tensor->n_dims; i++)
-        n *= tensor->extent[i];
-    return n;
 }
 
 typedef struct type_count {
@@ -383,12 +377,9 @@ static octavo_status put_header(octavo_buffer *out, const octavo_checkpoint *che
                                 const char *path, const octavo_inspect_options *options,
                                 octavo_error *error) {
     const octavo_gguf *gguf = checkpoint->gguf;
-    uint64_t parameters = 0, bytes = 0;
-    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++) {
-        const octavo_checkpoint_tensor tensor = octavo_checkpoint_tensor_at(checkpoint, i);
-        parameters += elements_of(&tensor);
-        bytes += tensor.bytes;
-    }
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++)
+        bytes += octavo_checkpoint_tensor_at(checkpoint, i).bytes;
     octavo_buffer_puts(out, "{");
     put_string(out, "path", path);
     if (gguf)
@@ -398,7 +389,7 @@ static octavo_status put_header(octavo_buffer *out, const octavo_checkpoint *che
     octavo_buffer_printf(out, ",\"parts\":%zu,", octavo_checkpoint_n_parts(checkpoint));
     put_architecture(out, checkpoint);
     octavo_buffer_printf(out, ",\"bytes\":%llu,\"parameters\":%llu,", (unsigned long long)bytes,
-                         (unsigned long long)parameters);
+                         (unsigned long long)octavo_count_parameters(checkpoint));
     put_types(out, checkpoint);
     octavo_buffer_putc(out, ',');
     if (gguf) {
