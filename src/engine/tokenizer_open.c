@@ -11,6 +11,7 @@
 #include "text/sentencepiece.h"
 #include "text/tekken.h"
 #include "text/tokenizer_json.h"
+#include "text/vocab.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -45,9 +46,46 @@ static octavo_status open_json(const char *path, const octavo_map *map,
     return status;
 }
 
+/* Marks the ids under "eos_token_id": one, or a list of them. */
+static octavo_status mark_ends(octavo_tokenizer *tokenizer, const json_t *config, const char *path,
+                               octavo_error *error) {
+    const json_t *ends = json_object_get(config, "eos_token_id");
+    size_t n = json_is_array(ends) ? json_array_size(ends) : ends != NULL && !json_is_null(ends);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *end = json_is_array(ends) ? json_array_get(ends, i) : ends;
+        json_int_t id = json_is_integer(end) ? json_integer_value(end) : -1;
+        if (id < 0 || id >= octavo_tokenizer_size(tokenizer))
+            return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                               "%s: \"eos_token_id\" %lld is no token of the tokenizer; the two "
+                               "files do not belong together",
+                               octavo_hf_shown_path(path), (long long)id);
+        octavo_tokenizer_mark_end(tokenizer, (int32_t)id);
+    }
+    return OCTAVO_OK;
+}
+
+/* What else ends an answer: generation_config.json says so, or where there is none config.json. */
+static octavo_status read_ends(octavo_tokenizer *tokenizer, const char *path, octavo_error *error) {
+    static const char *const names[] = {"generation_config.json", "config.json"};
+    for (size_t i = 0; i < OCTAVO_COUNT(names); i++) {
+        json_t *config = NULL;
+        char *config_path = octavo_hf_path_beside(path, names[i]);
+        if (config_path == NULL) return octavo_fail_memory(error, "path", 0);
+        octavo_status status = OCTAVO_OK;
+        if (exists(config_path)) status = octavo_hf_json_read(config_path, &config, error);
+        bool is_last = json_object_get(config, "eos_token_id") != NULL;
+        if (status == OCTAVO_OK) status = mark_ends(tokenizer, config, config_path, error);
+        json_decref(config);
+        octavo_free(config_path);
+        if (status != OCTAVO_OK || is_last) return status;
+    }
+    return OCTAVO_OK;
+}
+
 /* A file of a tokenizer that is no GGUF, with the configuration beside it. */
 static octavo_status open_file(const char *path, const octavo_map *map,
                                octavo_tokenizer **tokenizer, octavo_error *error) {
+    octavo_tokenizer *made = NULL;
     octavo_vocab_source source = {.name = octavo_hf_shown_path(path)};
     char *config_path = octavo_hf_path_beside(path, "tokenizer_config.json");
     if (config_path == NULL) return octavo_fail_memory(error, "path", 0);
@@ -55,10 +93,15 @@ static octavo_status open_file(const char *path, const octavo_map *map,
     octavo_status status = OCTAVO_OK;
     if (exists(config_path)) status = octavo_hf_json_read(config_path, &source.config, error);
     if (status == OCTAVO_OK && octavo_is_sentencepiece(map->data, map->size))
-        status =
-            octavo_tokenizer_from_sentencepiece(&source, map->data, map->size, tokenizer, error);
+        status = octavo_tokenizer_from_sentencepiece(&source, map->data, map->size, &made, error);
     else if (status == OCTAVO_OK)
-        status = open_json(path, map, &source, tokenizer, error);
+        status = open_json(path, map, &source, &made, error);
+    if (status == OCTAVO_OK) status = read_ends(made, path, error);
+    if (status == OCTAVO_OK) {
+        *tokenizer = made;
+        made = NULL;
+    }
+    octavo_tokenizer_destroy(&made);
     json_decref(source.config);
     octavo_free(config_path);
     return status;

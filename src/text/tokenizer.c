@@ -306,6 +306,11 @@ static bool exists(const octavo_tokenizer *t, int32_t id) {
     return id >= 0 && id < t->n_tokens;
 }
 
+void octavo_tokenizer_mark_end(octavo_tokenizer *tokenizer, int32_t id) {
+    octavo_assert(exists(tokenizer, id));
+    tokenizer->flags[id] |= OCTAVO_TOKEN_IS_EOG;
+}
+
 int32_t octavo_tokenizer_size(const octavo_tokenizer *tokenizer) {
     octavo_assert(tokenizer != NULL);
     return tokenizer->n_tokens;

@@ -86,4 +86,7 @@ OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_create(const octavo_vocab *voca
                                                         octavo_tokenizer **tokenizer,
                                                         octavo_error *error);
 
+/* Makes a token one that ends an answer. Only while nobody else has the tokenizer. */
+void octavo_tokenizer_mark_end(octavo_tokenizer *tokenizer, int32_t id);
+
 #endif

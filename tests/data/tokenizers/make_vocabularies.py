@@ -4,6 +4,7 @@
 
 - `spm_t5`: trained here from the strings of the other folders, Unigram with a table of normalisations, spaces merged.
 - `FOLDER/sentencepiece.jsonl`: `text`, `ids` without begin and end, `decode` of them, by the sentencepiece library.
+- `bytes_300`: a tokenizer.json of 300 tokens, for the tiny models with as many rows, and `encode.jsonl` by the tokenizers library.
 - `tekken`: the vocabulary of bpe_llama3 in the form of Mistral's later models, and `encode.jsonl` by tiktoken, which
   is what Mistral's own library encodes with.
 """
@@ -89,8 +90,29 @@ def make_tekken():
     write("tekken/encode.jsonl", lines)
 
 
+def make_bytes():
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    tok = Tokenizer(models.BPE())
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tok.decoder = decoders.ByteLevel()
+    special = [AddedToken(t, special=True, normalized=False) for t in ("<unk>", "<s>", "</s>", "<|user|>", "<|end|>")]
+    tok.train_from_iterator(strings(), trainers.BpeTrainer(vocab_size=300, special_tokens=special, show_progress=False,
+                                                          initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tok.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    os.makedirs("bytes_300", exist_ok=True)
+    tok.save("bytes_300/tokenizer.json", pretty=False)
+    template = ("{{ bos_token }}{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}"
+                "{% if add_generation_prompt %}<|user|>{% endif %}")
+    with open("bytes_300/tokenizer_config.json", "w", encoding="ascii") as f:
+        json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "chat_template": template}, f)
+        f.write("\n")
+    lines = [{"text": t, "ids": tok.encode(t, add_special_tokens=False).ids, "ids_special": tok.encode(t).ids} for t in strings()[:12] + ["a\0b", "\0"]]
+    write("bytes_300/encode.jsonl", lines)
+
+
 if __name__ == "__main__":
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     make_t5()
     make_sentencepiece()
     make_tekken()
+    make_bytes()
