@@ -47,9 +47,9 @@ typedef struct octavo_template_options {
 
 /* Parses `text` (`length` bytes of UTF-8, copied) into *out, which the caller gives to
  * octavo_template_destroy. On failure *out is untouched.
- * OCTAVO_ERROR_FORMAT: not a template; error->offset is the byte, the message names the line.
- * OCTAVO_ERROR_UNSUPPORTED: a tag of Jinja that is not offered here. OCTAVO_ERROR_LIMIT: too long
- * or too deeply nested. OCTAVO_ERROR_MEMORY. Any thread. */
+ * OCTAVO_ERROR_FORMAT: not a template; error->offset is the byte, the message names line and
+ * column. OCTAVO_ERROR_UNSUPPORTED: a tag of Jinja that is not offered here. OCTAVO_ERROR_LIMIT:
+ * too long or too deeply nested. OCTAVO_ERROR_MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_template_create(const char *text, size_t length,
                                                                   octavo_template **out,
                                                                   octavo_error *error);

@@ -22,8 +22,10 @@ static OCTAVO_PRINTF(3, 0) octavo_tpl_value
     char why[300];
     if (run->status != OCTAVO_OK) return octavo_tpl_undefined(NULL);
     vsnprintf(why, sizeof why, format, args);
-    size_t line = run->at != NULL ? octavo_tpl_line(run->tmpl->source, run->at->offset) : 1;
-    run->status = octavo_fail(run->error, status, "chat template (line %zu): %s", line, why);
+    octavo_tpl_place place =
+        octavo_tpl_find_place(run->tmpl->source, run->at != NULL ? run->at->offset : 0);
+    run->status = octavo_fail(run->error, status, "chat template (line %zu, column %zu): %s",
+                              place.line, place.column, why);
     return octavo_tpl_undefined(NULL);
 }
 

@@ -113,8 +113,10 @@ octavo_tpl_value octavo_tpl_string_rsplit(octavo_tpl_run *run, octavo_tpl_value 
 octavo_tpl_value octavo_tpl_bind(octavo_tpl_run *run, octavo_tpl_value self,
                                  const octavo_tpl_builtin *builtin);
 
-/* Filters on sequences (template_sequences.c), as filters_find looks among them. */
+/* Filters on sequences (template_sequences.c) and for markup (template_markup.c), as filter_find
+ * looks among them. */
 const octavo_tpl_builtin *octavo_tpl_sequence_filter_find(const octavo_tpl_string *name);
+const octavo_tpl_builtin *octavo_tpl_markup_filter_find(const octavo_tpl_string *name);
 
 /* Shared by string methods and filters (template_strings.c). All take any value's
  * text where Jinja does. */

@@ -137,7 +137,10 @@ static octavo_tpl_list filter_items(octavo_tpl_run *run, const octavo_tpl_node *
     return *kept;
 }
 
-static flow exec_turns(octavo_tpl_run *run, octavo_tpl_loop *loop) {
+/* Returns whether some turn came to its end, without break or continue: that is what Jinja's `else`
+ * goes by, even where there were items. */
+static bool exec_turns(octavo_tpl_run *run, octavo_tpl_loop *loop) {
+    bool is_complete = false;
     const octavo_tpl_node *node = loop->node;
     octavo_tpl_scope *scope = octavo_tpl_scope_new(run, loop->closure, node->hidden);
     octavo_tpl_value self = {.kind = OCTAVO_TPL_LOOP, .as.loop = loop};
@@ -145,9 +148,11 @@ static flow exec_turns(octavo_tpl_run *run, octavo_tpl_loop *loop) {
         scope->count = 0;
         octavo_tpl_scope_set(run, scope, run->tmpl->name_loop, self);
         assign(run, scope, node->as.loop.target, loop->items.items[loop->index]);
-        if (exec_in(run, scope, node->as.loop.body) == FLOW_BREAK) break;
+        flow how = exec_in(run, scope, node->as.loop.body);
+        if (how == FLOW_BREAK) break;
+        if (how == FLOW_ON) is_complete = true;
     }
-    return FLOW_ON;
+    return is_complete;
 }
 
 static flow exec_loop(octavo_tpl_run *run, const octavo_tpl_node *node, octavo_tpl_scope *closure,
@@ -160,9 +165,7 @@ static flow exec_loop(octavo_tpl_run *run, const octavo_tpl_node *node, octavo_t
     flow how = FLOW_ON;
     if (loop != NULL && !octavo_tpl_failed(run)) {
         *loop = (octavo_tpl_loop){.node = node, .closure = closure, .items = items, .depth = depth};
-        if (items.count > 0)
-            how = exec_turns(run, loop);
-        else
+        if (!exec_turns(run, loop) && !octavo_tpl_failed(run))
             how = exec_in(run, octavo_tpl_scope_new(run, closure, NULL), node->as.loop.otherwise);
     }
     run->scope = outer;

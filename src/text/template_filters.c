@@ -57,24 +57,6 @@ FILTER(filter_replace) {
                               octavo_tpl_integer_argument(run, args->items[2], -1));
 }
 
-FILTER(filter_escape) {
-    static const char *const entities[][2] = {
-        {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {"\"", "&#34;"}};
-    (void)args;
-    const octavo_tpl_string *string = text_of(run, input);
-    size_t mark = octavo_tpl_open(run);
-    for (size_t at = 0; at < string->size && octavo_tpl_charge(run, 1); at++) {
-        const char *entity = NULL;
-        for (size_t i = 0; i < OCTAVO_COUNT(entities) && entity == NULL; i++)
-            if (string->data[at] == entities[i][0][0]) entity = entities[i][1];
-        if (entity != NULL)
-            octavo_tpl_puts(run, entity);
-        else
-            octavo_tpl_put(run, string->data + at, 1);
-    }
-    return octavo_tpl_close(run, mark);
-}
-
 static const octavo_tpl_string *indentation(octavo_tpl_run *run, octavo_tpl_value width) {
     if (width.kind == OCTAVO_TPL_STRING) return width.as.string;
     int64_t spaces = octavo_tpl_integer_argument(run, width, 4);
@@ -346,10 +328,9 @@ const octavo_tpl_builtin *octavo_tpl_filter_find(const octavo_tpl_string *name) 
         {"truncate", "length killwords end leeway", 0, filter_truncate},
         {"center", "width", 0, filter_center},
         {"wordcount", "", 0, filter_wordcount},
-        {"escape", "", 0, filter_escape},
-        {"e", "", 0, filter_escape},
         {"safe", "", 0, filter_string},
     };
     const octavo_tpl_builtin *found = octavo_tpl_find(filters, OCTAVO_COUNT(filters), name);
-    return found != NULL ? found : octavo_tpl_sequence_filter_find(name);
+    if (found == NULL) found = octavo_tpl_sequence_filter_find(name);
+    return found != NULL ? found : octavo_tpl_markup_filter_find(name);
 }

@@ -13,11 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t octavo_tpl_line(const char *source, size_t offset) {
-    size_t line = 1;
-    for (size_t i = 0; i < offset; i++)
-        line += source[i] == '\n';
-    return line;
+octavo_tpl_place octavo_tpl_find_place(const char *source, size_t offset) {
+    octavo_tpl_place place = {1, 1};
+    for (size_t i = 0; i < offset; i++) {
+        if (source[i] == '\n')
+            place = (octavo_tpl_place){place.line + 1, 1};
+        else
+            place.column += ((unsigned char)source[i] & 0xc0) != 0x80;
+    }
+    return place;
 }
 
 void octavo_tpl_lex_fail(octavo_tpl_lexer *lexer, octavo_status status, size_t offset,
@@ -28,9 +32,10 @@ void octavo_tpl_lex_fail(octavo_tpl_lexer *lexer, octavo_status status, size_t o
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
+    octavo_tpl_place place = octavo_tpl_find_place(lexer->source, offset);
     lexer->status =
-        octavo_fail_at(lexer->error, status, (int64_t)offset, "chat template (line %zu): %s",
-                       octavo_tpl_line(lexer->source, offset), why);
+        octavo_fail_at(lexer->error, status, (int64_t)offset,
+                       "chat template (line %zu, column %zu): %s", place.line, place.column, why);
 }
 
 const char *octavo_tpl_token_name(octavo_tpl_token_kind kind) {

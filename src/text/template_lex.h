@@ -90,10 +90,14 @@ octavo_tpl_token octavo_tpl_next(octavo_tpl_lexer *lexer);
 /* How a token is called in a message: "'('", "the end of the template". */
 const char *octavo_tpl_token_name(octavo_tpl_token_kind kind);
 
-/* Keeps the first error: "chat template (line N): ...". */
+/* Keeps the first error: "chat template (line N, column M): ...". */
 void octavo_tpl_lex_fail(octavo_tpl_lexer *lexer, octavo_status status, size_t offset,
                          const char *format, ...) OCTAVO_PRINTF(4, 5);
-size_t octavo_tpl_line(const char *source, size_t offset); /* from 1 */
+/* Where a byte of a template stands for its reader: both from 1, columns in characters. */
+typedef struct octavo_tpl_place {
+    size_t line, column;
+} octavo_tpl_place;
+octavo_tpl_place octavo_tpl_find_place(const char *source, size_t offset);
 
 /* The number that digits, point and exponent say, whatever the locale; false when it is none. */
 bool octavo_tpl_read_float(const char *text, size_t size, double *real);

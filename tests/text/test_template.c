@@ -125,7 +125,8 @@ static void test_error_positions(void **state) {
     expect_failure("a\r\nb\r\n{{ 1 + }}", OCTAVO_ERROR_FORMAT, 13, "line 3");
     expect_failure("{% include 'x' %}", OCTAVO_ERROR_UNSUPPORTED, 3, "include");
     expect_failure("a\xff", OCTAVO_ERROR_FORMAT, 1, "UTF-8");
-    expect_failure("a\n\n{{ x.y }}", OCTAVO_ERROR_FORMAT, -1, "(line 3): 'x' is undefined");
+    expect_failure("a\n\n{{ x.y }}", OCTAVO_ERROR_FORMAT, -1,
+                   "(line 3, column 5): 'x' is undefined");
     expect_failure("{{ 99999999999999999999 }}", OCTAVO_ERROR_UNSUPPORTED, 3, "64 bits");
 }
 

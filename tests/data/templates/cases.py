@@ -71,6 +71,10 @@ s.count('l'), s.count('l', 4), 'aaaa'.count('aa'), 'abc'.count(''), u.count('�
 '12'.isdigit(), 'a1'.isdigit(), ''.isdigit(), 'ab'.isalpha(), 'a1'.isalnum(), ' '.isspace(), 'AB'.isupper(), 'ab'.islower(), 'A1'.isupper(), '1'.islower(), 'é'.isascii()
 '{} and {}'.format(1, 'x'), '{0}{1}{0}'.format('a', 'b'), '{x:>5}|{y:<4}|{z:^5}'.format(x=1, y='a', z='m'), '{:.2f} {:05d} {:,}'.format(3.14159, 42, 1234567), '{{}}'.format(), '{:+d} {:x} {:#x} {:b}'.format(5, 255, 255, 5), '{0[a]} {0.b}'.format({'a': 1, 'b': 2}), '{!r}'.format('q'), '{:.3}'.format('abcdef'), '{:%} {:e} {:g}'.format(0.5, 12345.678, 0.0001), '{:*^9}'.format('mid'), '{:08.3f}'.format(-3.14159), '{:>6}'.format(2.5), '{:10.4}'.format(3.14159)
 '%s is %d, %05.1f %x %r %%' % ('a', 3, 2.25, 255, 'q'), '%s' % 'x', '%(k)s-%(k)s' % {'k': 1}, '%5s|%-5s|%+d|% d' % ('a', 'b', 3, 4), '%c%c' % ('a', 98), '%.2s' % 'abc', '%e %g %G' % (12345.6, 1e-10, 1e20), '%d' % 3.99, '%s' % none, '%i %o' % (7, 8), '%03d' % -5, '%.3d' % 7
+('a b/c?d=é&~._-'|urlencode), ({'a': 1, 'b c': 'x y/z'}|urlencode), ([('k', 'v'), ('k', none)]|urlencode), 12|urlencode
+({'a': 1, 'b<': '"x"', 'c': none, 'd': undef}|xmlattr), ({'a': 1}|xmlattr(false)), ({}|xmlattr) ~ '|', ('a<b'|forceescape) ~ ''
+0|filesizeformat, 1|filesizeformat, 999|filesizeformat, 1000|filesizeformat, 1024|filesizeformat(true), 123456789|filesizeformat, 1048576|filesizeformat(binary=true), 1e26|filesizeformat, '2048'|filesizeformat(true)
+(d|attr('one')) is defined, (d|attr('keys')) is callable, (s|attr('upper'))(), (n|attr('nope')) is defined
 xs|length, s|length, d|length, xs|count, undef|length, ''|length
 '  a '|trim ~ '|', 'xax'|trim('x'), 5|trim
 s|upper, s|lower, 'hello wORLD (foo) it\'s-me'|title, 'hELLO'|capitalize, none|upper, 12|string + 'x'
@@ -143,6 +147,12 @@ undef < 1
 1 in 5
 1 in 'abc'
 d|nosuchfilter
+xs|xmlattr
+{'a b': 1}|xmlattr
+[1]|urlencode
+[(1, 2, 3)]|urlencode
+none|filesizeformat
+'x'|filesizeformat
 d is nosuchtest
 n|length
 n|list
@@ -289,6 +299,8 @@ TEMPLATES = [
     ("for_neighbours", "{% for x in xs %}{{ loop.previtem }}<{{ x }}>{{ loop.nextitem }}{{ loop.previtem is defined }} {% endfor %}", D),
     ("for_cycle_changed", "{% for x in [1, 1, 2, 2, 1] %}{{ loop.cycle('a', 'b') }}{{ loop.changed(x) }} {% endfor %}", {}),
     ("for_else", "{% for x in [] %}x{% else %}none{% endfor %}{% for x in [1] %}x{% else %}none{% endfor %}", {}),
+    ("for_else_after_break", "{% for x in [1] %}{% break %}{% else %}none{% endfor %}{% for x in [1, 2] %}{% if x == 2 %}{% break %}{% endif %}{% else %}none{% endfor %}", {}),
+    ("for_else_after_continue", "{% for x in [1, 2] %}{{ x }}{% continue %}{% else %}none{% endfor %}{% for x in [1, 2] %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% else %}none{% endfor %}", {}),
     ("for_if", "{% for x in range(10) if x is odd and x > 2 %}{{ loop.index }}:{{ x }}/{{ loop.length }} {% else %}none{% endfor %}", {}),
     ("for_if_all_out", "{% for x in [1] if x > 5 %}x{% else %}none{% endfor %}", {}),
     ("for_unpack", "{% for k, v in d.items() %}{{ k }}={{ v }},{% endfor %}{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}{% for (a, b) in [[1, 2]] %}{{ a }}{{ b }}{% endfor %}", D),
