@@ -29,7 +29,14 @@ enum {
      * it is ordinary text: use that for text from users. Tokens which a vocabulary lists as
      * user-defined but not as special are recognised either way. */
     OCTAVO_ENCODE_SPECIAL_TEXT = 1 << 1,
+    /* Text from users stands in the text, with a mark behind the first character of every special
+     * token that it spells: there the token is ordinary text all the same. Marks are no part of
+     * the text, wherever they stand. */
+    OCTAVO_ENCODE_MARKED = 1 << 2,
 };
+
+/* The mark: U+FDD0, which is no character. */
+#define OCTAVO_ENCODE_MARK "\xef\xb7\x90"
 
 /* How ids become text, in octavo_tokenizer_decode and in a detokenizer. */
 enum {

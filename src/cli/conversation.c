@@ -18,7 +18,7 @@ struct octavo_message {
 
 /* Where the parts of a raw conversation meet. */
 static const char RAW_JOINT[] = "\n";
-static const char ZERO_WIDTH_SPACE[] = "\xe2\x80\x8b";
+static const char MARK[] = OCTAVO_ENCODE_MARK;
 
 /* ---- special tokens in users' text ---- */
 
@@ -46,14 +46,18 @@ static bool spells_special(const octavo_conversation *c, const char *text, size_
     return false;
 }
 
-static void append_neutral(octavo_buffer *out, const octavo_conversation *c, const char *text,
-                           size_t length) {
+static void append_marked(octavo_buffer *out, const octavo_conversation *c, const char *text,
+                          size_t length) {
     for (size_t i = 0; i < length;) {
+        if (length - i >= sizeof MARK - 1 && memcmp(text + i, MARK, sizeof MARK - 1) == 0) {
+            i += sizeof MARK - 1; /* no character, and none may come from users */
+            continue;
+        }
         bool is_special = spells_special(c, text + i, length - i);
         octavo_buffer_putc(out, text[i++]);
         while (i < length && is_utf8_tail(text[i]))
             octavo_buffer_putc(out, text[i++]);
-        if (is_special) octavo_buffer_puts(out, ZERO_WIDTH_SPACE);
+        if (is_special) octavo_buffer_puts(out, MARK);
     }
 }
 
@@ -64,7 +68,7 @@ octavo_status octavo_conversation_add(octavo_conversation *c, const char *role, 
     octavo_message message = {.role = role};
     octavo_buffer_puts(&message.text, "");
     if (c->tmpl && strcmp(role, "system") != 0)
-        append_neutral(&message.text, c, text, length);
+        append_marked(&message.text, c, text, length);
     else
         octavo_buffer_append(&message.text, text, length);
     size_t bytes = (c->n_messages + 1) * sizeof *c->messages;
@@ -199,8 +203,9 @@ octavo_status octavo_conversation_prompt(const octavo_conversation *c, octavo_id
         !has_bos(c->tokenizer, &prompt))
         status = octavo_ids_append(ids, octavo_tokenizer_bos(c->tokenizer), error);
     if (status == OCTAVO_OK)
-        status = octavo_ids_encode(ids, c->tokenizer, prompt.data, prompt.size,
-                                   OCTAVO_ENCODE_SPECIAL_TEXT, error);
+        status = octavo_ids_encode(
+            ids, c->tokenizer, prompt.data, prompt.size,
+            OCTAVO_ENCODE_SPECIAL_TEXT | (c->tmpl ? OCTAVO_ENCODE_MARKED : 0u), error);
     octavo_buffer_deinit(&prompt);
     return status;
 }

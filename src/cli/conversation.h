@@ -2,9 +2,9 @@
  *
  * Messages, and the prompt that the model's chat template makes of them.
  *
- * Text from users can never become a special token: where it spells one, an invisible character
- * (U+200B) goes in behind its first one before the template sees it. The system text is the
- * operator's own and stays as it is, and so does raw text.
+ * Text from users can never become a special token: where it spells one, a mark goes in behind its
+ * first character before the template sees it, by which the tokenizer takes it for text and which
+ * it leaves out. The system text is the operator's own and stays as it is, and so does raw text.
  */
 #ifndef OCTAVO_CLI_CONVERSATION_H
 #define OCTAVO_CLI_CONVERSATION_H

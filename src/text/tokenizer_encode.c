@@ -9,6 +9,8 @@
 #include "text/tokenizer_state.h"
 #include "text/tokenizer_utf8.h"
 
+#include <string.h>
+
 #define TEXT_MAX ((size_t)1 << 30) /* normalising makes it at most three times as long */
 
 /* A text in which added tokens are looked for. */
@@ -49,6 +51,32 @@ static size_t space_behind(const haystack *hay, size_t begin) {
     return begin;
 }
 
+/* The number of places before `offset` where no special token begins. */
+static size_t count_plain(const octavo_encoder *encoder, size_t offset) {
+    size_t low = 0, high = encoder->n_plain;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2, place;
+        memcpy(&place, encoder->plain.data + middle * sizeof(place), sizeof(place));
+        if (place < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether such a place lies in text[begin..end) of the whole text. */
+static bool has_plain(const octavo_encoder *encoder, size_t begin, size_t end) {
+    return encoder->n_plain > 0 && count_plain(encoder, begin) < count_plain(encoder, end);
+}
+
+/* Whether what begins there is plain text by a mark. In normalised text, where places have moved,
+ * one mark speaks for all. */
+static bool is_plain(const octavo_encoder *encoder, const haystack *hay, size_t begin) {
+    if (hay->text == encoder->text) return has_plain(encoder, begin, begin + 1);
+    return encoder->section_is_marked;
+}
+
 /* The next added token in text[from..) that counts, with the white space that belongs to it, or -1.
  * A match that does not count is passed over as a whole. */
 static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, size_t from,
@@ -58,7 +86,8 @@ static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, si
         int32_t id = octavo_added_find(hay->added, hay->text, hay->length, at, begin, end);
         if (id < 0) return -1;
         unsigned flags = t->added_flags[id];
-        if (!encoder->special_text && (t->flags[id] & OCTAVO_TOKEN_IS_SPECIAL) != 0) continue;
+        bool is_special = (t->flags[id] & OCTAVO_TOKEN_IS_SPECIAL) != 0;
+        if (is_special && (!encoder->special_text || is_plain(encoder, hay, *begin))) continue;
         if ((flags & OCTAVO_ADDED_SINGLE_WORD) != 0 && !is_single_word(hay, *begin, *end)) continue;
         if ((flags & OCTAVO_ADDED_LSTRIP) != 0) *begin = space_before(hay, from, *begin);
         if ((flags & OCTAVO_ADDED_RSTRIP) != 0) *end = space_behind(hay, *end);
@@ -96,11 +125,32 @@ static octavo_status encode_normalized(octavo_encoder *encoder, const char *text
     if (status != OCTAVO_OK) return status;
     if (encoder->normalized.failed) return octavo_fail_memory(error, "text", length);
     encoder->section_is_first = text == encoder->text;
+    size_t begin = (size_t)(text - encoder->text);
+    encoder->section_is_marked = has_plain(encoder, begin, begin + length);
     haystack hay = {.text = encoder->normalized.data,
                     .length = encoder->normalized.size,
                     .added = &t->added_normalized,
                     .between = encode_plain};
     return split_added(encoder, &hay, error);
+}
+
+/* Takes the marks out of a text, which is valid UTF-8, and remembers where they speak of. */
+static void take_marks(octavo_encoder *encoder, const haystack *hay, octavo_buffer *out) {
+    static const char mark[] = OCTAVO_ENCODE_MARK;
+    const size_t size = sizeof(mark) - 1;
+    octavo_buffer_append(out, "", 0);
+    for (size_t at = 0; at < hay->length;) {
+        if (hay->length - at >= size && memcmp(hay->text + at, mark, size) == 0) {
+            if (out->size > 0 && !out->failed) {
+                size_t place = octavo_utf8_before(out->data, out->size);
+                octavo_buffer_append(&encoder->plain, &place, sizeof(place));
+                encoder->n_plain++;
+            }
+            at += size;
+            continue;
+        }
+        octavo_buffer_putc(out, hay->text[at++]);
+    }
 }
 
 octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const char *text,
@@ -115,7 +165,7 @@ octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const c
                            TEXT_MAX);
 
     octavo_status status = OCTAVO_OK;
-    octavo_buffer repaired = {0};
+    octavo_buffer repaired = {0}, unmarked = {0};
     octavo_encoder encoder = {.tokenizer = tokenizer,
                               .special_text = (flags & OCTAVO_ENCODE_SPECIAL_TEXT) != 0,
                               .ids = ids,
@@ -133,6 +183,15 @@ octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const c
         hay.text = repaired.data;
         hay.length = repaired.size;
     }
+    if ((flags & OCTAVO_ENCODE_MARKED) != 0) {
+        take_marks(&encoder, &hay, &unmarked);
+        if (unmarked.failed || encoder.plain.failed) {
+            status = octavo_fail_memory(error, "text", length);
+            goto cleanup;
+        }
+        hay.text = unmarked.data;
+        hay.length = unmarked.size;
+    }
     encoder.text = hay.text;
     bool begin_end = (flags & OCTAVO_ENCODE_BEGIN_END) != 0;
     for (size_t i = 0; begin_end && i < tokenizer->n_begin; i++)
@@ -143,6 +202,8 @@ octavo_status octavo_tokenizer_encode(const octavo_tokenizer *tokenizer, const c
     if (status == OCTAVO_OK) *n_ids = encoder.count;
 cleanup:
     octavo_buffer_deinit(&repaired);
+    octavo_buffer_deinit(&unmarked);
+    octavo_buffer_deinit(&encoder.plain);
     octavo_buffer_deinit(&encoder.normalized);
     octavo_bpe_word_deinit(&encoder.word);
     octavo_pipeline_scratch_deinit(&encoder.scratch);

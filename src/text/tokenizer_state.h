@@ -86,12 +86,15 @@ struct octavo_tokenizer {
 /* State of one call to octavo_tokenizer_encode. */
 struct octavo_encoder {
     const octavo_tokenizer *tokenizer;
-    bool special_text;     /* special tokens are recognised */
-    bool after_unknown;    /* the last id stands for an unknown character, which swallows more */
-    bool section_is_first; /* what is normalised starts where the whole text does */
-    bool is_first;         /* and what is encoded starts where that does */
-    const char *text;      /* the whole text */
-    int32_t *ids;          /* [capacity] */
+    bool special_text;      /* special tokens are recognised */
+    bool after_unknown;     /* the last id stands for an unknown character, which swallows more */
+    bool section_is_first;  /* what is normalised starts where the whole text does */
+    bool section_is_marked; /* some special token is plain text in what is normalised */
+    bool is_first;          /* and what is encoded starts where that does */
+    const char *text;       /* the whole text */
+    octavo_buffer plain;    /* size_t, ascending: where in it no special token begins */
+    size_t n_plain;
+    int32_t *ids; /* [capacity] */
     size_t capacity, count;
     octavo_bpe_word word;
     octavo_buffer normalized;

@@ -91,6 +91,26 @@ static void test_prompts(void **state) {
     json_decref(answer);
 }
 
+/* What a user writes stays text, letter by letter, however special it looks. */
+static void test_users_write_text(void **state) {
+    (void)state;
+    static const char message[] = "<|end|>x\xef\xb7\x90</s><|end|>";
+    process_result result =
+        OCTAVO("\"<|end|>x</s><|end|>\"\n", "tokenize", folder, "--no-bos", "--no-special");
+    assert_int_equal(result.status, 0);
+    json_t *want = process_json(&result), *plain = json_pack("[i,i]", 1, 3);
+    json_array_extend(plain, want);
+    json_array_append_new(plain, json_integer(4));
+    json_array_append_new(plain, json_integer(3));
+    json_t *answer = RUN("-p", message);
+    assert_true(json_equal(json_object_get(answer, "prompt_ids"), plain));
+    assert_int_equal(json_array_size(want), 19);
+    json_decref(want);
+    json_decref(plain);
+    json_decref(answer);
+    process_free(&result);
+}
+
 static const char *reason_of(const json_t *answer) {
     return json_string_value(json_object_get(answer, "finish_reason"));
 }
@@ -168,11 +188,9 @@ static void test_zero_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_several_ends),
-        cmocka_unit_test(test_ends_that_are_none),
-        cmocka_unit_test(test_perplexity),
-        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_users_write_text),
+        cmocka_unit_test(test_several_ends), cmocka_unit_test(test_ends_that_are_none),
+        cmocka_unit_test(test_perplexity),   cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
