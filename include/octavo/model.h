@@ -61,7 +61,7 @@ typedef struct octavo_model_options {
     int page_size;              /* 16: slots in a page of the cache, 1 to 1024 */
     uint64_t kv_memory;         /* bytes for the cache; 0: what one full context needs */
     int64_t context;   /* longest sequence; 0: the model's own; more than that is refused */
-    int chunk;         /* 512: most ids in a step */
+    int chunk;         /* 512: most ids in a step; of encoders at least the context */
     int max_sequences; /* 64: most sequences in a step */
     bool pin;          /* true: bind each thread to a core of its own where possible */
     /* Called while loading, on the calling thread, with bytes done and in all. Another value than 0
@@ -92,12 +92,22 @@ OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_open(const char *path,
  */
 OCTAVO_API void octavo_model_close(octavo_model **model);
 
+/* How the hidden states of a text become one vector (octavo/embed.h). */
+typedef enum octavo_pooling {
+    OCTAVO_POOLING_AUTO = 0, /* what the model was trained for */
+    OCTAVO_POOLING_MEAN = 1, /* their mean */
+    OCTAVO_POOLING_CLS = 2,  /* the first */
+    OCTAVO_POOLING_LAST = 3,
+    OCTAVO_POOLING_POOLER = 4, /* the first, behind the pooler of an encoder that has one */
+    OCTAVO_POOLING_NONE = 5,   /* all of them, one after the other */
+} octavo_pooling;
+
 /* Facts about an open model, as it runs. Texts live as long as the model. */
 typedef struct octavo_model_facts {
     const char *architecture; /* "llama" */
     const char *isa;          /* "avx2" */
     int threads;
-    int32_t vocabulary; /* logits in a row */
+    int32_t vocabulary; /* token ids; logits in a row */
     int64_t context;    /* longest sequence here */
     int64_t layers, width, heads, kv_heads, head_width;
     octavo_weights weights; /* as asked for */
@@ -112,6 +122,10 @@ typedef struct octavo_model_facts {
     uint64_t kv_bytes;     /* of the cache */
     uint64_t
         position_bytes; /* of the cache read for each earlier position by a step of one token */
+    bool is_encoder;    /* takes a text whole and gives no logits */
+    bool has_pooler;
+    int32_t token_types;    /* 0: the model knows none */
+    octavo_pooling pooling; /* the model's own; AUTO: one that this version does not have */
 } octavo_model_facts;
 
 /* Any thread. */
@@ -141,8 +155,9 @@ OCTAVO_API void octavo_sequence_truncate(octavo_sequence *sequence, int64_t leng
 
 typedef enum octavo_logits {
     OCTAVO_LOGITS_NONE = 0,
-    OCTAVO_LOGITS_LAST = 1, /* after the last of the ids: [vocabulary] */
-    OCTAVO_LOGITS_ALL = 2,  /* after each of the ids: [n_ids, vocabulary] */
+    OCTAVO_LOGITS_LAST = 1,  /* after the last of the ids: [vocabulary] */
+    OCTAVO_LOGITS_ALL = 2,   /* after each of the ids: [n_ids, vocabulary] */
+    OCTAVO_LOGITS_FIRST = 3, /* after the first of the ids: [vocabulary] */
 } octavo_logits;
 
 /* What one sequence gets in a step. */
@@ -150,16 +165,26 @@ typedef struct octavo_step_input {
     octavo_sequence *sequence;
     const int32_t *ids; /* [n_ids], each in 0..vocabulary - 1 */
     int n_ids;          /* at least 1 */
+    /* [n_ids] types of the ids, each below facts.token_types; NULL: 0 */
+    const int32_t *types;
+    /* After which ids something is wanted; what it is has a place here, the rest is NULL. */
     octavo_logits want;
-    float *logits; /* receives them; may be NULL for OCTAVO_LOGITS_NONE */
+    float *logits; /* rows [vocabulary]; not of encoders */
+    float *hidden; /* rows [width] of hidden states: what logits are made of */
+    float *pooled; /* rows [width] of the pooler, of encoders that have one */
+    /* [layers + 1, width] after the last of the ids: what each layer takes, then the hidden state;
+     * whatever is wanted else. May be NULL. */
+    float *trace;
 } octavo_step_input;
 
-/* One forward step. All or nothing: on failure every sequence is as it was.
+/* One forward step. All or nothing: on failure every sequence is as it was. An encoder takes each
+ * text whole: its sequences must be empty before the step.
  *   inputs  [n_inputs], each sequence at most once; together at most `chunk` ids
  * Allocates nothing. Where a model's rope depends on the length of a sequence (longrope), the step
  * in which a sequence passes the limit computes its keys again, which takes as long as its prompt
- * did. Statuses: INVALID (a bad id, a sequence twice or of another model), LIMIT (too
- * many ids or sequences for a step, a sequence past the context, no free pages). */
+ * did. Statuses: INVALID (a bad id or type, a sequence twice or of another model), UNSUPPORTED
+ * (what the model does not have is wanted), LIMIT (too many ids or sequences for a step, a sequence
+ * past the context, no free pages). */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_step(octavo_model *model,
                                                              const octavo_step_input *inputs,
                                                              int n_inputs, octavo_error *error);

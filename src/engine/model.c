@@ -113,6 +113,8 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
     if (status) return status;
     shape.n_pages = (model->context + options->page_size - 1) / options->page_size;
+    /* So many short texts at once end so many pages before they are full. */
+    if (config->is_encoder) shape.n_pages += model->max_sequences - 1;
     if (options->kv_memory) {
         uint64_t pages = options->kv_memory / page_bytes;
         if (pages == 0)
@@ -131,19 +133,25 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
 static octavo_status create_step_arrays(octavo_model *model, octavo_error *error) {
     octavo_step_arrays *a = &model->arrays;
     const size_t tokens = (size_t)model->chunk, sequences = (size_t)model->max_sequences;
+    const size_t rows = tokens + sequences; /* traces have one more each */
     model->table_entries = (model->context + model->page_size - 1) / model->page_size;
     a->ids = octavo_alloc_zero(tokens, sizeof *a->ids);
     a->positions = octavo_alloc_zero(tokens, sizeof *a->positions);
-    a->logit_rows = octavo_alloc_zero(tokens, sizeof *a->logit_rows);
-    a->logits = octavo_alloc_zero(tokens, sizeof *a->logits);
+    a->types = octavo_alloc_zero(tokens, sizeof *a->types);
+    a->logit_rows = octavo_alloc_zero(rows, sizeof *a->logit_rows);
+    a->logits = octavo_alloc_zero(rows, sizeof *a->logits);
+    a->hidden = octavo_alloc_zero(rows, sizeof *a->hidden);
+    a->trace_rows = octavo_alloc_zero(sequences, sizeof *a->trace_rows);
+    a->traces = octavo_alloc_zero(sequences, sizeof *a->traces);
     a->query_start_loc = octavo_alloc_zero(sequences + 1, sizeof *a->query_start_loc);
     a->kv_lens = octavo_alloc_zero(sequences, sizeof *a->kv_lens);
     a->lengths = octavo_alloc_zero(sequences, sizeof *a->lengths);
     a->order = octavo_alloc_zero(sequences, sizeof *a->order);
     a->block_tables =
         octavo_alloc_zero(sequences * (size_t)model->table_entries, sizeof *a->block_tables);
-    if (!a->ids || !a->positions || !a->logit_rows || !a->logits || !a->query_start_loc ||
-        !a->kv_lens || !a->lengths || !a->order || !a->block_tables)
+    if (!a->ids || !a->positions || !a->types || !a->logit_rows || !a->logits || !a->hidden ||
+        !a->trace_rows || !a->traces || !a->query_start_loc || !a->kv_lens || !a->lengths ||
+        !a->order || !a->block_tables)
         return octavo_fail_memory(error, "arrays of a step",
                                   sequences * (uint64_t)model->table_entries * sizeof(int32_t));
     return OCTAVO_OK;
@@ -203,10 +211,14 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
         (status = choose_context(model, options, error)))
         return status;
     model->chunk = options->chunk;
+    if (model->network.config.is_encoder && model->chunk < model->context)
+        model->chunk = (int)model->context;
     model->max_sequences = options->max_sequences;
     model->page_size = options->page_size;
     model->short_length = octavo_config_short_length(&model->network.config);
-    int group = logit_group(model->network.config.vocab, model->chunk);
+    int group = logit_group(model->network.config.is_encoder ? model->network.config.d
+                                                             : model->network.config.vocab,
+                            model->chunk);
     if ((status = octavo_network_build(&model->network, &model->program, model->chunk, group,
                                        options->precision == OCTAVO_PRECISION_EXACT, error)) ||
         (status = create_cache(model, options, error)) ||
@@ -261,8 +273,12 @@ void octavo_model_close(octavo_model **handle) {
     octavo_run_deinit(&model->run);
     octavo_free(a->ids);
     octavo_free(a->positions);
+    octavo_free(a->types);
     octavo_free(a->logit_rows);
     octavo_free(a->logits);
+    octavo_free(a->hidden);
+    octavo_free(a->trace_rows);
+    octavo_free(a->traces);
     octavo_free(a->query_start_loc);
     octavo_free(a->kv_lens);
     octavo_free(a->lengths);
@@ -297,7 +313,8 @@ static uint64_t step_bytes(const octavo_model *model) {
     const octavo_model_weights *weights = &model->network.weights;
     uint64_t bytes = weights->packed_bytes;
     const octavo_weight *embed = &weights->embed;
-    if (!weights->is_tied) bytes -= octavo_weight_bytes(embed->type, embed->n, embed->k);
+    if (!weights->is_tied || model->network.config.is_encoder)
+        bytes -= octavo_weight_bytes(embed->type, embed->n, embed->k);
     for (int i = 0; i < model->network.config.n_layers; i++)
         bytes -= unchosen_bytes(model, i);
     return bytes;
@@ -330,6 +347,10 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .kv_bytes = (uint64_t)kv->n_layers * model->cache.layer_bytes,
         .position_bytes = 2 * (uint64_t)kv->n_layers *
                           (uint64_t)(config->n_kv_heads * config->head_dim) * element,
+        .is_encoder = config->is_encoder,
+        .has_pooler = config->has_pooler,
+        .token_types = (int32_t)config->n_types,
+        .pooling = config->pooling,
     };
 }
 

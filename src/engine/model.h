@@ -15,8 +15,11 @@
 typedef struct octavo_step_arrays {
     int32_t *ids;             /* [chunk] */
     int32_t *positions;       /* [chunk] */
-    int32_t *logit_rows;      /* [chunk] */
-    float **logits;           /* [chunk] */
+    int32_t *types;           /* [chunk] */
+    int32_t *logit_rows;      /* [chunk + max_sequences] */
+    float **logits, **hidden; /* [chunk + max_sequences] */
+    int32_t *trace_rows;      /* [max_sequences] */
+    float **traces;           /* [max_sequences] */
     int32_t *query_start_loc; /* [max_sequences + 1] */
     int32_t *kv_lens;         /* [max_sequences] */
     int32_t *lengths;         /* [max_sequences] */

@@ -56,14 +56,51 @@ static octavo_status check_ids(const octavo_model *model, const octavo_step_inpu
     return OCTAVO_OK;
 }
 
+static octavo_status check_types(const octavo_model *model, const octavo_step_input *input,
+                                 int index, octavo_error *error) {
+    const int64_t n_types = model->network.config.n_types;
+    for (int i = 0; input->types && i < input->n_ids; i++) {
+        if (input->types[i] == 0 || (input->types[i] > 0 && input->types[i] < n_types)) continue;
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "token type %ld (input %d, index %d): the model has %lld; give 0 to the "
+                           "ids of a single text",
+                           (long)input->types[i], index, i, (long long)n_types);
+    }
+    return OCTAVO_OK;
+}
+
+/* What the model has not. */
+static octavo_status check_wants(const octavo_model *model, const octavo_step_input *input,
+                                 octavo_error *error) {
+    const octavo_model_config *config = &model->network.config;
+    if (config->is_encoder && input->logits)
+        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                           "logits (of \"%s\"): an encoder has none; take its hidden states, as "
+                           "octavo embed does",
+                           config->architecture);
+    if (!config->has_pooler && input->pooled)
+        return octavo_fail(
+            error, OCTAVO_ERROR_UNSUPPORTED,
+            "pooler (of \"%s\"): the model has none; take its hidden states by mean, "
+            "cls or last",
+            config->architecture);
+    if (config->is_encoder && input->sequence->table.n_tokens > 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "sequence (%lld tokens): an encoder takes a text whole; truncate the "
+                           "sequence to 0 before the next",
+                           (long long)input->sequence->table.n_tokens);
+    return OCTAVO_OK;
+}
+
 static octavo_status check_input(octavo_model *model, const octavo_step_input *input, int index,
                                  octavo_error *error) {
     octavo_sequence *sequence = input->sequence;
     if (!sequence || sequence->model != model || input->n_ids < 1 || !input->ids ||
-        (input->want != OCTAVO_LOGITS_NONE && !input->logits))
+        (input->want != OCTAVO_LOGITS_NONE && !input->logits && !input->hidden && !input->pooled))
         return octavo_fail(
             error, OCTAVO_ERROR_INVALID,
-            "step (input %d): a sequence of this model, its ids and a place for logits are needed",
+            "step (input %d): a sequence of this model, its ids and a place for the logits or what "
+            "else is wanted are needed",
             index);
     if (sequence->in_step == model->step_count)
         return octavo_fail(
@@ -78,6 +115,10 @@ static octavo_status check_input(octavo_model *model, const octavo_step_input *i
                            "raise --context",
                            (long long)sequence->table.n_tokens, input->n_ids,
                            (long long)model->context);
+    octavo_status status;
+    if ((status = check_wants(model, input, error)) ||
+        (status = check_types(model, input, index, error)))
+        return status;
     return check_ids(model, input, index, error);
 }
 
@@ -134,16 +175,36 @@ static void order_inputs(int32_t *order, const octavo_step_input *inputs, int n_
         if (inputs[i].n_ids != 1) order[n++] = i;
 }
 
-static void add_logit_rows(octavo_model *model, octavo_step *step, const octavo_step_input *input,
-                           int row) {
+static float *row_of(float *rows, int64_t row, int64_t width) {
+    return rows ? rows + row * width : NULL;
+}
+
+static void add_row(octavo_model *model, octavo_step *step, int row, float *logits, float *hidden) {
     const octavo_step_arrays *a = &model->arrays;
-    const int64_t vocab = model->network.config.vocab;
-    int first = input->want == OCTAVO_LOGITS_ALL ? 0 : input->n_ids - 1;
-    if (input->want == OCTAVO_LOGITS_NONE) return;
-    for (int i = first; i < input->n_ids; i++) {
-        a->logit_rows[step->n_rows] = row + i;
-        a->logits[step->n_rows++] = input->logits + (int64_t)(i - first) * vocab;
-    }
+    a->logit_rows[step->n_rows] = row;
+    a->logits[step->n_rows] = logits;
+    a->hidden[step->n_rows++] = hidden;
+}
+
+/* The rows that want something of an input whose first one is `row`. Where the head ends with a
+ * pooler, its rows are the program's logits. */
+static void add_rows(octavo_model *model, octavo_step *step, const octavo_step_input *input,
+                     int row) {
+    const octavo_step_arrays *a = &model->arrays;
+    const octavo_model_config *config = &model->network.config;
+    const int last = input->n_ids - 1;
+    const int begin = input->want == OCTAVO_LOGITS_LAST ? last : 0;
+    int end = input->want == OCTAVO_LOGITS_FIRST ? 1 : input->n_ids;
+    if (input->want == OCTAVO_LOGITS_NONE) end = begin;
+    for (int i = begin; i < end; i++)
+        add_row(model, step, row + i,
+                config->is_encoder ? row_of(input->pooled, i - begin, config->d)
+                                   : row_of(input->logits, i - begin, config->vocab),
+                row_of(input->hidden, i - begin, config->d));
+    if (!input->trace) return;
+    a->trace_rows[step->n_traced] = row + last;
+    a->traces[step->n_traced++] = input->trace;
+    add_row(model, step, row + last, NULL, input->trace + config->n_layers * config->d);
 }
 
 /* By which ropes choose their speeds: once a sequence is fed to a length, it counts from the first
@@ -162,6 +223,7 @@ static void compute_again(octavo_model *model, const octavo_sequence *sequence, 
             .n_tokens = n_ids,
             .ids = sequence->ids + done,
             .positions = a->positions,
+            .types = a->types,
             .n_sequences = 1,
             .query_start_loc = a->query_start_loc,
             .kv_lens = a->kv_lens,
@@ -207,6 +269,10 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
         .pages_per_sequence = model->table_entries,
         .logit_rows = a->logit_rows,
         .logits = a->logits,
+        .hidden = a->hidden,
+        .trace_rows = a->trace_rows,
+        .traces = a->traces,
+        .types = a->types,
     };
     order_inputs(a->order, inputs, n_inputs);
     for (int s = 0; s < n_inputs; s++) {
@@ -214,14 +280,16 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
         const octavo_block_table *table = &input->sequence->table;
         int64_t first = table->n_tokens - input->n_ids;
         memcpy(a->ids + step.n_tokens, input->ids, (size_t)input->n_ids * sizeof *a->ids);
-        for (int i = 0; i < input->n_ids; i++)
+        for (int i = 0; i < input->n_ids; i++) {
             a->positions[step.n_tokens + i] = (int32_t)(first + i);
+            a->types[step.n_tokens + i] = input->types ? input->types[i] : 0;
+        }
         memcpy(a->block_tables + s * model->table_entries, table->pages,
                (size_t)table->n_pages * sizeof *a->block_tables);
         a->query_start_loc[s] = step.n_tokens;
         a->kv_lens[s] = (int32_t)table->n_tokens;
         a->lengths[s] = (int32_t)length_of(input->sequence);
-        add_logit_rows(model, &step, input, step.n_tokens);
+        add_rows(model, &step, input, step.n_tokens);
         step.n_tokens += input->n_ids;
     }
     a->query_start_loc[n_inputs] = step.n_tokens;
@@ -253,6 +321,8 @@ static octavo_status feed(octavo_sequence *sequence, const int32_t *ids, size_t 
         if (want == OCTAVO_LOGITS_ALL)
             input.logits = logits + (int64_t)done * model->network.config.vocab;
         if (want == OCTAVO_LOGITS_LAST && is_last) input.logits = logits;
+        if (want == OCTAVO_LOGITS_FIRST && done > 0) input.want = OCTAVO_LOGITS_NONE;
+        if (want == OCTAVO_LOGITS_FIRST && done == 0) input.logits = logits;
         octavo_status status =
             cancel && *cancel
                 ? octavo_fail(error, OCTAVO_ERROR_CANCELLED,

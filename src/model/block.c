@@ -62,7 +62,8 @@ static int attention(octavo_builder *builder, const octavo_block_desc *desc, int
                                                                    .scale = desc->attention_scale,
                                                                    .window = desc->window,
                                                                    .chunk = desc->chunk,
-                                                                   .soft_cap = desc->soft_cap});
+                                                                   .soft_cap = desc->soft_cap,
+                                                                   .is_encoder = desc->is_encoder});
     int operand;
     octavo_build_operands(builder, "attn_o_tnh", attended, &desc->attn_o, &operand, 1);
     return octavo_build_matmul(builder, "activation_attention_out_td", operand, desc->attn_o,
@@ -164,6 +165,8 @@ static int block(octavo_builder *builder, const octavo_block_desc *desc, int x, 
     a = optional_norm(builder, desc, "activation_attention_out_td", a, desc->post_attn_norm,
                       OCTAVO_NO_TENSOR);
     int sum = octavo_build_add(builder, "activation_td", x, a, scale);
+    sum = optional_norm(builder, desc, "activation_td", sum, desc->attn_sum_norm,
+                        desc->attn_sum_norm_bias);
     int from = sum;
     if (desc->is_parallel) from = desc->ffw_norm == OCTAVO_NO_TENSOR ? normed : x;
     int f = optional_norm(builder, desc, "activation_ffw_td", from, desc->ffw_norm,
@@ -171,7 +174,9 @@ static int block(octavo_builder *builder, const octavo_block_desc *desc, int x, 
     f = any_feed_forward(builder, desc, f, has_shared);
     f = optional_norm(builder, desc, "activation_ffw_out_td", f, desc->post_ffw_norm,
                       OCTAVO_NO_TENSOR);
-    return octavo_build_add(builder, "activation_td", sum, f, scale);
+    sum = octavo_build_add(builder, "activation_td", sum, f, scale);
+    return optional_norm(builder, desc, "activation_td", sum, desc->ffw_sum_norm,
+                         desc->ffw_sum_norm_bias);
 }
 
 int octavo_transformer_block(octavo_builder *builder, const octavo_block_desc *desc, int x) {

@@ -3,8 +3,8 @@
  * The transformer block: a description becomes ops of the step program.
  *
  *   attention = Wo attend(rope(qnorm(Wq a)), rope(knorm(Wk a)), Wv a),   a = norm(x)
- *   x = x + postnorm(attention)
- *   x = x + postnorm(Wdown (act(Wgate f) * Wup f)),                       f = norm(x)
+ *   x = sumnorm(x + postnorm(attention))
+ *   x = sumnorm(x + postnorm(Wdown (act(Wgate f) * Wup f))),              f = norm(x)
  *
  * with biases at the products, and everything optional left out where its tensor is
  * OCTAVO_NO_TENSOR: norms, rope, the gate (then act(Wup f)). In a parallel block f is norm of the
@@ -43,6 +43,8 @@ typedef struct octavo_block_desc {
     /* Tensors made with octavo_build_weight and octavo_build_vector. */
     int attn_norm, attn_norm_bias, post_attn_norm;
     int ffw_norm, ffw_norm_bias, post_ffw_norm;
+    int attn_sum_norm, attn_sum_norm_bias; /* of the sums */
+    int ffw_sum_norm, ffw_sum_norm_bias;
     int attn_q, attn_k, attn_v, attn_o;
     int attn_q_bias, attn_k_bias, attn_v_bias, attn_o_bias;
     octavo_qk_norm qk_norm;
@@ -59,6 +61,7 @@ typedef struct octavo_block_desc {
     int cache;
     float attention_scale;
     int64_t window, chunk; /* 0 none */
+    bool is_encoder;       /* a position sees later ones too */
     octavo_temperature temperature;
     float soft_cap; /* of the attention logits; 0 none */
     int sinks;      /* or OCTAVO_NO_TENSOR */

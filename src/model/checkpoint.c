@@ -34,6 +34,10 @@ static void find_prefixes(octavo_checkpoint *checkpoint) {
         {"", "", {"embed_tokens.weight", "norm.weight"}},
         {"gpt_neox.", "", {"embed_in.weight", "final_layer_norm.weight"}},
         {"", "", {"embed_in.weight", "final_layer_norm.weight"}},
+        {"bert.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
+        {"roberta.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
+        {"distilbert.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
+        {"", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
     };
     char name[64];
     checkpoint->body_prefix = known[0].body;

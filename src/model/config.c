@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "model/config_encoder.h"
 #include "model/config_rope.h"
 #include "model/family.h"
 
@@ -188,6 +189,7 @@ static void set_usual(const octavo_config_reader *reader, octavo_model_config *c
     config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
     config->pairing = OCTAVO_ROPE_HALF;
     config->has_attn_norm = config->has_ffw_norm = config->has_gate = true;
+    config->has_output_norm = true;
 }
 
 static octavo_status read_common(const octavo_config_reader *reader, octavo_model_config *config,
@@ -230,6 +232,7 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
         .architecture = checkpoint->gguf ? family->gguf : family->architecture,
         .object = checkpoint->gguf ? NULL : octavo_family_text_config(checkpoint),
         .section = "",
+        .aliases = family->keys,
         .error = error,
     };
     octavo_model_config loaded = {.architecture = family->architecture,
@@ -241,7 +244,8 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
             octavo_fail_memory(error, "layers", (uint64_t)loaded.n_layers * sizeof *loaded.layers);
         goto cleanup;
     }
-    if ((status = family->configure(&reader, &loaded)) ||
+    if ((status = octavo_config_encoder(&reader, &loaded, family->is_encoder)) ||
+        (status = family->configure(&reader, &loaded)) ||
         (status = refuse_experts(&reader, &loaded)))
         goto cleanup;
     if ((status = octavo_rope_fill(&loaded, error))) goto cleanup;

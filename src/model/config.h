@@ -12,6 +12,8 @@
 #include "model/weight_name.h"
 #include "program/program.h"
 
+#include "octavo/model.h"
+
 enum { OCTAVO_MAX_ROPES = 2, OCTAVO_NO_ROPE = -1 };
 
 typedef enum octavo_rope_scaling {
@@ -91,11 +93,22 @@ typedef struct octavo_model_config {
     octavo_fusion qkv_fusion, gate_fusion;
     bool has_attn_norm, has_ffw_norm; /* before them */
     bool has_post_norms;              /* behind them */
+    bool has_sum_norms;               /* of their sums with what they were added to */
+    bool has_output_norm;             /* behind the last layer */
     bool is_parallel;                 /* attention and feed-forward read the same x; without a norm
                                          of its own the latter takes the former's */
     bool has_gate;                    /* of the feed-forward; else act(up) */
     bool has_sinks;                   /* of attention */
     bool is_tied;                     /* the embedding is the output too */
+
+    /* Encoders: a position sees the whole text, which is fed at once; there are no logits. */
+    bool is_encoder;
+    bool has_embed_norm;
+    int64_t n_positions;    /* rows of the table of positions, 0: there is none; those from */
+    int64_t first_position; /* this one on are used */
+    int64_t n_types;        /* of tokens; 0: tokens have none */
+    bool has_pooler;
+    octavo_pooling pooling; /* what the model was trained for, else the usual one */
 
     /* Of sparse layers. A family that knows experts sets router.n_chosen. */
     int64_t n_experts;  /* 0 none */

@@ -18,6 +18,14 @@ static const char *gguf_key(const octavo_config_reader *reader, octavo_key key, 
     return full;
 }
 
+static const char *hf_key(const octavo_config_reader *reader, octavo_key key) {
+    const octavo_key_alias *alias = reader->aliases;
+    for (; alias && alias->usual && key.hf; alias++)
+        if (strcmp(alias->usual, key.hf) == 0 && !json_object_get(reader->object, key.hf))
+            return alias->own;
+    return key.hf;
+}
+
 octavo_status octavo_config_fail(const octavo_config_reader *reader, octavo_key key,
                                  octavo_status status, const char *format, ...) {
     char why[sizeof((octavo_error *)0)->message], full[KEY_SIZE];
@@ -28,14 +36,14 @@ octavo_status octavo_config_fail(const octavo_config_reader *reader, octavo_key 
     va_end(arguments);
     if (octavo_config_is_hf(reader))
         return octavo_fail(reader->error, status, "config \"%s%s%s\" (%s): %s", reader->section,
-                           reader->section[0] ? "." : "", key.hf, path, why);
+                           reader->section[0] ? "." : "", hf_key(reader, key), path, why);
     return octavo_fail(reader->error, status, "metadata \"%s\" (%s): %s",
                        gguf_key(reader, key, full), path, why);
 }
 
 /* The value in config.json, or NULL. */
 static const json_t *json_of(const octavo_config_reader *reader, octavo_key key) {
-    const json_t *value = key.hf ? json_object_get(reader->object, key.hf) : NULL;
+    const json_t *value = key.hf ? json_object_get(reader->object, hf_key(reader, key)) : NULL;
     return json_is_null(value) ? NULL : value;
 }
 
@@ -48,7 +56,7 @@ bool octavo_config_has(const octavo_config_reader *reader, octavo_key key) {
 
 bool octavo_config_is_null(const octavo_config_reader *reader, octavo_key key) {
     return octavo_config_is_hf(reader) && key.hf &&
-           json_is_null(json_object_get(reader->object, key.hf));
+           json_is_null(json_object_get(reader->object, hf_key(reader, key)));
 }
 
 static octavo_status fail_missing(const octavo_config_reader *reader, octavo_key key) {
@@ -181,6 +189,7 @@ octavo_status octavo_config_section(const octavo_config_reader *reader, const ch
     *inner = *reader;
     inner->object = json;
     inner->section = key;
+    inner->aliases = NULL;
     return OCTAVO_OK;
 }
 

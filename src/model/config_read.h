@@ -16,11 +16,17 @@ typedef struct octavo_key {
     const char *gguf, *hf;
 } octavo_key;
 
+/* What one family calls a key of config.json that is not there under its usual name. */
+typedef struct octavo_key_alias {
+    const char *usual, *own;
+} octavo_key_alias;
+
 typedef struct octavo_config_reader {
     const octavo_checkpoint *checkpoint;
     const char *architecture; /* of GGUF keys */
     const json_t *object;     /* of config.json: the one about the text model, or one inside it */
     const char *section;      /* its name, for messages; "" at the top */
+    const octavo_key_alias *aliases; /* at the top; ends with a NULL, may be NULL */
     octavo_error *error;
 } octavo_config_reader;
 

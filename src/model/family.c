@@ -136,6 +136,52 @@ static const octavo_family families[] = {
      .names = octavo_family_gpt_neox_names,
      .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
      .rotated = "rotary_pct"},
+    {.architecture = "bert",
+     .gguf = "bert",
+     .model_type = "bert",
+     .configure = octavo_family_bert,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_bert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .is_encoder = true},
+    {.architecture = "roberta",
+     .model_type = "roberta",
+     .configure = octavo_family_roberta,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_bert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .is_encoder = true},
+    {.architecture = "xlm_roberta",
+     .model_type = "xlm-roberta",
+     .configure = octavo_family_roberta,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_bert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .is_encoder = true},
+    {.architecture = "camembert",
+     .model_type = "camembert",
+     .configure = octavo_family_roberta,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_bert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .is_encoder = true},
+    {.architecture = "distilbert",
+     .model_type = "distilbert",
+     .configure = octavo_family_bert,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_distilbert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .keys = octavo_family_distilbert_keys,
+     .is_encoder = true},
+    {.architecture = "nomic_bert",
+     .gguf = "nomic-bert",
+     .model_type = "nomic_bert",
+     .configure = octavo_family_nomic_bert,
+     .defaults = {.norm_eps = 1e-12},
+     .names = octavo_family_nomic_bert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
+     .keys = octavo_family_nomic_bert_keys,
+     .is_encoder = true},
 };
 
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint) {
@@ -172,7 +218,7 @@ octavo_status octavo_family_find(const octavo_checkpoint *checkpoint, const octa
         *family = &families[i];
         return OCTAVO_OK;
     }
-    char list[256] = "";
+    char list[384] = "";
     size_t used = 0;
     for (size_t i = 0; i < OCTAVO_COUNT(families); i++) {
         const char *known = is_gguf ? families[i].gguf : families[i].model_type;

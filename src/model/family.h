@@ -29,7 +29,9 @@ typedef struct octavo_family {
     const octavo_weight_name *gguf_names; /* of GGUF files */
     octavo_key norm_eps;                  /* of layer norms; empty: RMS norms, with theirs */
     const char *rotated; /* in config.json: the share of a head that is rotated; NULL: all of it */
-    const char *quant_method; /* of config.json's quantization_config, where it can be read */
+    const char *quant_method;     /* of config.json's quantization_config, where it can be read */
+    const octavo_key_alias *keys; /* of config.json, where it calls some otherwise; or NULL */
+    bool is_encoder;
 } octavo_family;
 
 typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
@@ -44,6 +46,12 @@ extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4
     octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
     octavo_family_gpt_oss_gguf_names[], octavo_family_mixtral_names[], octavo_family_llama4_names[],
     octavo_family_starcoder2_names[];
+
+/* Encoders. */
+octavo_family_fn octavo_family_bert, octavo_family_nomic_bert, octavo_family_roberta;
+extern const octavo_key_alias octavo_family_distilbert_keys[], octavo_family_nomic_bert_keys[];
+extern const octavo_weight_name octavo_family_bert_names[], octavo_family_distilbert_names[],
+    octavo_family_nomic_bert_names[];
 
 /* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
  * NOT_FOUND where it does not say. */
@@ -107,6 +115,14 @@ OCTAVO_MUST_CHECK octavo_status octavo_family_biases(const octavo_config_reader 
 OCTAVO_MUST_CHECK octavo_status octavo_family_experts(const octavo_config_reader *reader,
                                                       octavo_model_config *config,
                                                       const char *count, int64_t usual_chosen);
+
+/* Of encoders: norms of embedding and sums and no others, biases of the norms, the pooler if it is
+ * there, no rope; biases everywhere in folders. */
+void octavo_family_set_encoder(const octavo_config_reader *reader, octavo_model_config *config);
+/* How many types of tokens there are. GGUF files have as many as the table has rows, or no table.
+ */
+OCTAVO_MUST_CHECK octavo_status octavo_family_types(const octavo_config_reader *reader,
+                                                    octavo_model_config *config);
 
 /* The gate's activation by its name in config.json; GGUF files, which do not name it, have
  * `fallback`. */

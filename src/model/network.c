@@ -22,6 +22,7 @@ static int64_t block_of_all(const octavo_weight *const *weights, size_t n, int64
 static void cut_slices(octavo_network *network) {
     const octavo_model_config *config = &network->config;
     int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1, expert = 1, shared = 1;
+    if (config->has_pooler) d = block_of(&network->weights.pooler, d);
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_weights *w = &network->weights.layers[i];
         const octavo_weight *always[] = {&w->attn_q, &w->attn_k, &w->attn_v};
@@ -97,6 +98,7 @@ static octavo_block_desc describe_sizes(const octavo_network *network) {
         .pairing = c->pairing,
         .attention_scale = c->attention_scale,
         .soft_cap = c->attention_soft_cap,
+        .is_encoder = c->is_encoder,
         .activation = c->activation,
         .swiglu_limit = c->swiglu_limit,
         .router = c->router,
@@ -134,6 +136,11 @@ static void describe_ffw_norms(octavo_builder *builder, const octavo_model_confi
     desc->ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->ffw_norm, c->d);
     desc->ffw_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->ffw_norm_bias, c->d);
     desc->post_ffw_norm = vector_or_none(builder, "norm_scale", 'd', w->post_ffw_norm, c->d);
+    desc->attn_sum_norm = vector_or_none(builder, "norm_scale", 'd', w->attn_sum_norm, c->d);
+    desc->attn_sum_norm_bias =
+        vector_or_none(builder, "norm_bias", 'd', w->attn_sum_norm_bias, c->d);
+    desc->ffw_sum_norm = vector_or_none(builder, "norm_scale", 'd', w->ffw_sum_norm, c->d);
+    desc->ffw_sum_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->ffw_sum_norm_bias, c->d);
 }
 
 static octavo_ffw_desc describe_ffw(octavo_builder *builder, const octavo_network *network,
@@ -222,21 +229,71 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
     return desc;
 }
 
-/* Rows that need logits -> final norm -> logits [r, v]. */
+/* A norm of x by vectors that may be none; without a scale x itself. */
+static int build_norm(octavo_builder *builder, const octavo_network *network, const char *name,
+                      int x, const float *scale, const float *bias) {
+    const octavo_model_config *c = &network->config;
+    if (!scale) return x;
+    const octavo_norm_desc norm = {
+        .kind = c->norm,
+        .scale = octavo_build_vector(builder, "norm_scale", 'd', scale, c->d),
+        .bias = vector_or_none(builder, "norm_bias", 'd', bias, c->d),
+        .eps = c->norm_eps,
+    };
+    return octavo_build_norm(builder, name, x, &norm, network->d_slices);
+}
+
+/* The sum of what the table says of the ids, their positions and their types. */
+static int build_embedding(octavo_builder *builder, const octavo_network *network, int embed) {
+    const octavo_model_config *c = &network->config;
+    const octavo_model_weights *w = &network->weights;
+    const octavo_program *program = builder->program;
+    const struct {
+        const char *name;
+        const octavo_weight *weight;
+        int64_t rows;
+        int by;
+    } added[] = {
+        {"type_weight_vd", &w->types, c->n_types, program->types},
+        {"position_weight_vd", &w->positions, c->n_positions > 0 ? c->context : 0,
+         program->positions},
+    };
+    int x = octavo_build_embed(builder, "activation_td", program->ids, embed, c->embed_scale);
+    for (size_t i = 0; i < OCTAVO_COUNT(added); i++) {
+        if (added[i].rows == 0) continue;
+        const int64_t vd[] = {added[i].rows, c->d};
+        int table = octavo_build_weight(builder, added[i].name, added[i].weight, vd);
+        int row = octavo_build_embed(builder, "activation_td", added[i].by, table, 1.0f);
+        x = octavo_build_add(builder, "activation_td", x, row, 1.0f);
+    }
+    return build_norm(builder, network, "activation_td", x, w->embed_norm, w->embed_norm_bias);
+}
+
+/* tanh of a product with the rows of an encoder, where it has such a pooler. */
+static int build_pooler(octavo_builder *builder, const octavo_network *network, int x) {
+    const octavo_model_config *c = &network->config;
+    const int64_t dd[] = {c->d, c->d};
+    int operand;
+    if (!c->has_pooler) return OCTAVO_NO_TENSOR;
+    int weight = octavo_build_weight(builder, "pooler_weight_dd", &network->weights.pooler, dd);
+    int bias = vector_or_none(builder, "pooler_bias_d", 'd', network->weights.pooler_bias, c->d);
+    octavo_build_operands(builder, "activation_rd", x, &weight, &operand, 1);
+    int pooled = octavo_build_matmul(builder, "pooled_td", operand, weight, bias, network->d_slices,
+                                     "d", c->d, 1);
+    return octavo_build_scale(builder, pooled, 1.0f, 1.0f);
+}
+
+/* Rows that need a result -> final norm -> logits [r, v]. */
 static int build_head(octavo_builder *builder, const octavo_network *network, int embed, int x) {
     const octavo_model_config *c = &network->config;
     const octavo_model_weights *w = &network->weights;
     const int64_t dv[] = {c->d, c->vocab};
     int operand, output = embed;
-    if (!w->is_tied) output = octavo_build_weight(builder, "vocab_dv", &w->output, dv);
-    const octavo_norm_desc norm = {
-        .kind = c->norm,
-        .scale = octavo_build_vector(builder, "norm_scale", 'd', w->output_norm, c->d),
-        .bias = vector_or_none(builder, "norm_bias", 'd', w->output_norm_bias, c->d),
-        .eps = c->norm_eps,
-    };
     x = octavo_build_select(builder, "activation_rd", x);
-    x = octavo_build_norm(builder, "prelogit_td", x, &norm, network->d_slices);
+    x = build_norm(builder, network, "prelogit_td", x, w->output_norm, w->output_norm_bias);
+    octavo_build_hidden(builder, x);
+    if (c->is_encoder) return build_pooler(builder, network, x);
+    if (!w->is_tied) output = octavo_build_weight(builder, "vocab_dv", &w->output, dv);
     octavo_build_operands(builder, "prelogit_td", x, &output, &operand, 1);
     int logits = octavo_build_matmul(builder, "logits_tv", operand, output, OCTAVO_NO_TENSOR,
                                      network->d_slices, "v", c->vocab, 1);
@@ -264,10 +321,11 @@ octavo_status octavo_network_build(const octavo_network *network, octavo_program
         rope_tables[i] =
             octavo_build_rope_table(&builder, "rope_table_th", &speeds, c->rope_dim / 2);
     }
-    int x = octavo_build_embed(&builder, "activation_td", embed, c->embed_scale);
+    int x = build_embedding(&builder, network, embed);
     for (int i = 0; i < c->n_layers; i++) {
         builder.layer = i;
         octavo_block_desc desc = describe_layer(&builder, network, rope_tables, i);
+        octavo_build_trace(&builder, x);
         x = c->ffw_shared > 0 ? octavo_shared_experts_block(&builder, &desc, x)
                               : octavo_transformer_block(&builder, &desc, x);
     }

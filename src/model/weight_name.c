@@ -10,7 +10,14 @@
 static const struct {
     const char *gguf, *hf;
 } names[] = {
+    [OCTAVO_ROLE_LAYERS] = {"blk", "layers"},
     [OCTAVO_ROLE_EMBED] = {"token_embd.weight", "embed_tokens.weight"},
+    [OCTAVO_ROLE_POSITIONS] = {"position_embd.weight", "embeddings.position_embeddings.weight"},
+    [OCTAVO_ROLE_TYPES] = {"token_types.weight", "embeddings.token_type_embeddings.weight"},
+    [OCTAVO_ROLE_EMBED_NORM] = {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
+    [OCTAVO_ROLE_EMBED_NORM_BIAS] = {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
+    [OCTAVO_ROLE_POOLER] = {"pooler.weight", "pooler.dense.weight"},
+    [OCTAVO_ROLE_POOLER_BIAS] = {"pooler.bias", "pooler.dense.bias"},
     [OCTAVO_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight"},
     [OCTAVO_ROLE_OUTPUT_NORM_BIAS] = {"output_norm.bias", "norm.bias"},
     [OCTAVO_ROLE_OUTPUT] = {"output.weight", "lm_head.weight"},
@@ -58,6 +65,10 @@ static const struct {
     [OCTAVO_ROLE_FFW_UP_BIAS] = {"ffn_up.bias", "mlp.up_proj.bias"},
     [OCTAVO_ROLE_FFW_DOWN_BIAS] = {"ffn_down.bias", "mlp.down_proj.bias"},
     [OCTAVO_ROLE_POST_FFW_NORM] = {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
+    [OCTAVO_ROLE_ATTN_SUM_NORM] = {"attn_output_norm.weight", "attention.output.LayerNorm.weight"},
+    [OCTAVO_ROLE_ATTN_SUM_NORM_BIAS] = {"attn_output_norm.bias", "attention.output.LayerNorm.bias"},
+    [OCTAVO_ROLE_FFW_SUM_NORM] = {"layer_output_norm.weight", "output.LayerNorm.weight"},
+    [OCTAVO_ROLE_FFW_SUM_NORM_BIAS] = {"layer_output_norm.bias", "output.LayerNorm.bias"},
 };
 
 static const char *own_name(const octavo_weight_name *own, octavo_weight_role role,
@@ -91,7 +102,9 @@ const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
     else if (checkpoint->gguf)
         snprintf(name, size, "%s", last);
     else if (is_layers)
-        layer_name(checkpoint->body_prefix, "layers", layer, last, expert, name);
+        layer_name(checkpoint->body_prefix,
+                   own_name(own, OCTAVO_ROLE_LAYERS, names[OCTAVO_ROLE_LAYERS].hf), layer, last,
+                   expert, name);
     else
         snprintf(name, size, "%s%s",
                  role == OCTAVO_ROLE_OUTPUT ? checkpoint->head_prefix : checkpoint->body_prefix,

@@ -9,8 +9,15 @@
 #include "model/checkpoint.h"
 
 typedef enum octavo_weight_role {
-    OCTAVO_ROLE_NONE, /* ends a list */
+    OCTAVO_ROLE_NONE,   /* ends a list */
+    OCTAVO_ROLE_LAYERS, /* no tensor: what stands before the number of a layer */
     OCTAVO_ROLE_EMBED,
+    OCTAVO_ROLE_POSITIONS,
+    OCTAVO_ROLE_TYPES,
+    OCTAVO_ROLE_EMBED_NORM,
+    OCTAVO_ROLE_EMBED_NORM_BIAS,
+    OCTAVO_ROLE_POOLER,
+    OCTAVO_ROLE_POOLER_BIAS,
     OCTAVO_ROLE_OUTPUT_NORM,
     OCTAVO_ROLE_OUTPUT_NORM_BIAS,
     OCTAVO_ROLE_OUTPUT,
@@ -58,6 +65,10 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_FFW_UP_BIAS,
     OCTAVO_ROLE_FFW_DOWN_BIAS,
     OCTAVO_ROLE_POST_FFW_NORM,
+    OCTAVO_ROLE_ATTN_SUM_NORM, /* of the sum with what attention gave */
+    OCTAVO_ROLE_ATTN_SUM_NORM_BIAS,
+    OCTAVO_ROLE_FFW_SUM_NORM,
+    OCTAVO_ROLE_FFW_SUM_NORM_BIAS,
 } octavo_weight_role;
 
 /* A family's own name of a role in files of one kind, without what stands before it; a * stands for

@@ -189,6 +189,8 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
         {OCTAVO_ROLE_K_NORM, &w->k_norm, (is_whole ? c->n_kv_heads : 1) * c->head_dim, has_qk_norm},
         {OCTAVO_ROLE_POST_ATTN_NORM, &w->post_attn_norm, c->d, c->has_post_norms},
         {OCTAVO_ROLE_POST_FFW_NORM, &w->post_ffw_norm, c->d, c->has_post_norms},
+        {OCTAVO_ROLE_ATTN_SUM_NORM, &w->attn_sum_norm, c->d, c->has_sum_norms},
+        {OCTAVO_ROLE_FFW_SUM_NORM, &w->ffw_sum_norm, c->d, c->has_sum_norms},
     };
     octavo_status status;
     for (size_t i = 0; i < OCTAVO_COUNT(list); i++) {
@@ -198,13 +200,59 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
                                          whole, list[i].role, layer)))
             return status;
     }
-    if ((status = octavo_load_bias(load, &w->attn_norm_bias, c->d,
-                                   c->has_attn_norm ? c->norm_bias : OCTAVO_BIAS_NONE, whole,
-                                   OCTAVO_ROLE_ATTN_NORM_BIAS, layer)))
-        return status;
-    return octavo_load_bias(load, &w->ffw_norm_bias, c->d,
-                            c->has_ffw_norm ? c->norm_bias : OCTAVO_BIAS_NONE, whole,
-                            OCTAVO_ROLE_FFW_NORM_BIAS, layer);
+    const struct {
+        octavo_weight_role role;
+        const float **vector;
+        bool is_wanted;
+    } biases[] = {
+        {OCTAVO_ROLE_ATTN_NORM_BIAS, &w->attn_norm_bias, c->has_attn_norm},
+        {OCTAVO_ROLE_FFW_NORM_BIAS, &w->ffw_norm_bias, c->has_ffw_norm},
+        {OCTAVO_ROLE_ATTN_SUM_NORM_BIAS, &w->attn_sum_norm_bias, c->has_sum_norms},
+        {OCTAVO_ROLE_FFW_SUM_NORM_BIAS, &w->ffw_sum_norm_bias, c->has_sum_norms},
+    };
+    for (size_t i = 0; i < OCTAVO_COUNT(biases); i++)
+        if ((status = octavo_load_bias(load, biases[i].vector, c->d,
+                                       biases[i].is_wanted ? c->norm_bias : OCTAVO_BIAS_NONE, whole,
+                                       biases[i].role, layer)))
+            return status;
+    return OCTAVO_OK;
+}
+
+/* What stands beside the embedding: positions, types and a norm of their sum; and the pooler. */
+static octavo_status load_encoder(octavo_loader *load) {
+    octavo_model_weights *w = load->weights;
+    const octavo_model_config *c = load->config;
+    const octavo_row_map positions = {
+        .all = c->n_positions, .first = c->first_position, .group = c->context};
+    octavo_status status = OCTAVO_OK;
+    if (c->n_positions > 0)
+        status = octavo_load_matrix(load, &w->positions, c->context, c->d, positions,
+                                    OCTAVO_ROLE_POSITIONS, 0);
+    if (!status && c->n_types > 0)
+        status = octavo_load_matrix(load, &w->types, c->n_types, c->d, whole, OCTAVO_ROLE_TYPES, 0);
+    if (!status && c->has_embed_norm)
+        status = octavo_load_vector(load, &w->embed_norm, c->d, c->norm_offset, whole,
+                                    OCTAVO_ROLE_EMBED_NORM, 0);
+    if (!status && c->has_embed_norm)
+        status = octavo_load_bias(load, &w->embed_norm_bias, c->d, c->norm_bias, whole,
+                                  OCTAVO_ROLE_EMBED_NORM_BIAS, 0);
+    if (status || !c->has_pooler) return status;
+    status = octavo_load_matrix(load, &w->pooler, c->d, c->d, whole, OCTAVO_ROLE_POOLER, 0);
+    if (status) return status;
+    return octavo_load_bias(load, &w->pooler_bias, c->d, OCTAVO_BIAS_NEEDED, whole,
+                            OCTAVO_ROLE_POOLER_BIAS, 0);
+}
+
+static octavo_status load_output_norm(octavo_loader *load) {
+    octavo_model_weights *weights = load->weights;
+    const octavo_model_config *config = load->config;
+    if (!config->has_output_norm) return OCTAVO_OK;
+    octavo_status status =
+        octavo_load_vector(load, &weights->output_norm, config->d, config->norm_offset, whole,
+                           OCTAVO_ROLE_OUTPUT_NORM, 0);
+    if (status) return status;
+    return octavo_load_bias(load, &weights->output_norm_bias, config->d, config->norm_bias, whole,
+                            OCTAVO_ROLE_OUTPUT_NORM_BIAS, 0);
 }
 
 static octavo_status load_all(octavo_loader *load) {
@@ -225,12 +273,8 @@ static octavo_status load_all(octavo_loader *load) {
             (status = load_norms(load, i)))
             return status;
     }
-    if ((status = octavo_load_vector(load, &weights->output_norm, config->d, config->norm_offset,
-                                     whole, OCTAVO_ROLE_OUTPUT_NORM, 0)) ||
-        (status = octavo_load_bias(load, &weights->output_norm_bias, config->d, config->norm_bias,
-                                   whole, OCTAVO_ROLE_OUTPUT_NORM_BIAS, 0)))
-        return status;
-    weights->is_tied = config->is_tied;
+    if ((status = load_output_norm(load)) || (status = load_encoder(load))) return status;
+    weights->is_tied = config->is_tied || config->is_encoder; /* which has no output */
     if (weights->is_tied) {
         weights->output = weights->embed;
         return OCTAVO_OK;

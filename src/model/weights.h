@@ -27,6 +27,8 @@ typedef struct octavo_layer_weights {
     const float *attn_norm, *ffw_norm;                    /* [d], or NULL */
     const float *attn_norm_bias, *ffw_norm_bias;          /* [d], or NULL */
     const float *post_attn_norm, *post_ffw_norm;          /* [d], or NULL */
+    const float *attn_sum_norm, *attn_sum_norm_bias;      /* [d], or NULL */
+    const float *ffw_sum_norm, *ffw_sum_norm_bias;        /* [d], or NULL */
     const float *sinks;                                   /* [n] with config.has_sinks */
     const float *router_bias;                             /* [e], or NULL */
     const float *expert_gate_bias, *expert_up_bias, *expert_down_bias; /* [e f], [e d], or NULL */
@@ -37,8 +39,13 @@ typedef struct octavo_model_weights {
     octavo_weight embed;  /* [v, d] */
     octavo_weight output; /* [v, d]; the same data as embed where is_tied */
     bool is_tied;
-    const float *output_norm;      /* [d] */
-    const float *output_norm_bias; /* [d], or NULL */
+    const float *output_norm;                  /* [d], or NULL */
+    const float *output_norm_bias;             /* [d], or NULL */
+    octavo_weight positions;                   /* [context, d] with config.n_positions */
+    octavo_weight types;                       /* [types, d] with config.n_types */
+    const float *embed_norm, *embed_norm_bias; /* [d], or NULL */
+    octavo_weight pooler;                      /* [d, d] with config.has_pooler */
+    const float *pooler_bias;                  /* [d], or NULL */
     octavo_layer_weights *layers;
 
     octavo_arena arena; /* layers, vectors */

@@ -3,7 +3,7 @@
  * The attention ops: a program's tensors as the attention layer takes them. Update, attend and
  * merge are three ops because a barrier stands between them.
  */
-#include "program/run.h"
+#include "program/operand.h"
 
 /* Elements between two rows of an f32 tensor. */
 static int64_t row_elements(const octavo_tensor *tensor) {
@@ -23,8 +23,7 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op) {
     layer.kv_cache = octavo_kv_cache_layer(run->cache, op->layer);
     layer.scale = op->params.scale;
     layer.soft_cap = op->params.soft_cap;
-    layer.mask.window = key->window;
-    layer.mask.chunk = key->chunk;
+    layer.mask = octavo_mask_of(key);
     return layer;
 }
 

@@ -102,12 +102,17 @@ void octavo_build_start(octavo_builder *builder, octavo_program *program, int ma
     *program = (octavo_program){.max_tokens = max_tokens,
                                 .max_rows = max_rows,
                                 .head_begin = INT32_MAX,
+                                .logits_begin = INT32_MAX,
+                                .hidden = OCTAVO_NO_TENSOR,
                                 .logits = OCTAVO_NO_TENSOR};
     *builder = (octavo_builder){.program = program, .layer = OCTAVO_NO_LAYER, .is_exact = is_exact};
     program->ids = add_tensor(
         builder, (octavo_tensor){.name = "token_ids_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
     program->positions = add_tensor(
         builder, (octavo_tensor){.name = "positions_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
+    program->types = add_tensor(
+        builder,
+        (octavo_tensor){.name = "token_types_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
 }
 
 int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_weight *weight,
@@ -144,14 +149,14 @@ int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_hea
                                                .extent = {0, kv_heads, head_dim}});
 }
 
-int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale) {
-    const octavo_tensor *w = tensor_of(builder, weight);
-    if (!w || w->kind != OCTAVO_TENSOR_WEIGHT)
-        return octavo_build_reject(builder, name, "embedding without a weight");
+int octavo_build_embed(octavo_builder *builder, const char *name, int by, int weight, float scale) {
+    const octavo_tensor *w = tensor_of(builder, weight), *input = tensor_of(builder, by);
+    if (!w || w->kind != OCTAVO_TENSOR_WEIGHT || !input || input->kind != OCTAVO_TENSOR_INPUT)
+        return octavo_build_reject(builder, name, "embedding without an input or a weight");
     const int64_t extent[] = {0, w->weight->k};
     int out = add_activation(builder, name, "td", extent, false);
-    return add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale},
-                  builder->program->ids, weight, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale}, by, weight,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_rope_table(octavo_builder *builder, const char *name,
@@ -257,7 +262,7 @@ static int find_plan(octavo_program *program, const octavo_plan_key *key) {
         const octavo_plan_key *plan = &program->plans[i];
         if (plan->n_heads == key->n_heads && plan->n_kv_heads == key->n_kv_heads &&
             plan->head_dim == key->head_dim && plan->window == key->window &&
-            plan->chunk == key->chunk)
+            plan->chunk == key->chunk && plan->is_encoder == key->is_encoder)
             return i;
     }
     if (program->n_plans == OCTAVO_MAX_PLANS) return -1;
@@ -284,7 +289,8 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
                                                               .n_kv_heads = k->extent[1],
                                                               .head_dim = q->extent[2],
                                                               .window = desc->window,
-                                                              .chunk = desc->chunk});
+                                                              .chunk = desc->chunk,
+                                                              .is_encoder = desc->is_encoder});
     if (plan < 0)
         return octavo_build_reject(builder, name, "too many kinds of attention in one program");
     octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
@@ -329,6 +335,28 @@ int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_c
     return add_op(builder, OCTAVO_OP_SCALE, x,
                   (octavo_op_params){.scale = scale, .soft_cap = soft_cap}, x, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+void octavo_build_trace(octavo_builder *builder, int x) {
+    octavo_program *program = builder->program;
+    void *array = program->traces;
+    if (!is_activation(tensor_of(builder, x), false)) {
+        octavo_build_reject(builder, "trace", "not rows of f32");
+        return;
+    }
+    if (!grow(builder, &array, program->n_traces, &program->capacity_traces,
+              sizeof *program->traces))
+        return;
+    program->traces = array;
+    program->traces[program->n_traces++] = (octavo_trace){.op = program->n_ops, .tensor = x};
+}
+
+void octavo_build_hidden(octavo_builder *builder, int x) {
+    const octavo_tensor *in = tensor_of(builder, x);
+    if (!is_activation(in, false) || in->axes[0] != 'r')
+        octavo_build_reject(builder, "hidden", "not rows of f32 of the head");
+    builder->program->hidden = x;
+    builder->program->logits_begin = builder->program->n_ops;
 }
 
 int octavo_build_select(octavo_builder *builder, const char *name, int x) {
@@ -426,7 +454,8 @@ int octavo_build_row_gate(octavo_builder *builder, int x, int gate) {
 
 octavo_status octavo_build_finish(octavo_builder *builder, int logits, octavo_error *error) {
     octavo_program *program = builder->program;
-    const octavo_tensor *result = tensor_of(builder, logits);
+    const int last = logits == OCTAVO_NO_TENSOR ? program->hidden : logits;
+    const octavo_tensor *result = tensor_of(builder, last);
     if (builder->status == OCTAVO_OK && (!result || result->axes[0] != 'r'))
         octavo_build_reject(builder, "logits_tv", "not a result of the head");
     program->logits = logits;

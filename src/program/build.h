@@ -34,8 +34,9 @@ int octavo_build_vector(octavo_builder *builder, const char *name, char axis, co
 int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
                        int64_t head_dim);
 
-/* [t, d] = rows of weight [v, d] by the step's ids, times scale. */
-int octavo_build_embed(octavo_builder *builder, const char *name, int weight, float scale);
+/* [t, d] = rows of weight [v, d] by an input of the program (its ids, positions or types), times
+ * scale. */
+int octavo_build_embed(octavo_builder *builder, const char *name, int by, int weight, float scale);
 /* [t, h]: (cos, sin) of each pair at each row's position; h = 2 pairs. */
 int octavo_build_rope_table(octavo_builder *builder, const char *name,
                             const octavo_rope_speeds *speeds, int64_t pairs);
@@ -71,6 +72,7 @@ typedef struct octavo_attention_desc {
     float scale;
     int64_t window, chunk;
     float soft_cap;
+    bool is_encoder; /* positions see later ones of the step too */
 } octavo_attention_desc;
 int octavo_build_attention(octavo_builder *builder, const char *name,
                            const octavo_attention_desc *desc);
@@ -105,11 +107,15 @@ int octavo_build_row_gate(octavo_builder *builder, int x, int gate);
 /* Keeps a mistake in the description that is found outside of these functions. */
 int octavo_build_reject(octavo_builder *builder, const char *name, const char *why);
 
-/* Rows of x that need logits: [r, d]. Everything added from here on belongs to the head. */
+/* x [t, d], which the op added next reads, can be handed out: a trace of the program. */
+void octavo_build_trace(octavo_builder *builder, int x);
+/* Rows of x that need a result: [r, d]. Everything added from here on belongs to the head. */
 int octavo_build_select(octavo_builder *builder, const char *name, int x);
+/* x [r, d] can be handed out; everything added from here on belongs to the logits. */
+void octavo_build_hidden(octavo_builder *builder, int x);
 
-/* Ends the program with `logits` [r, v] and plans its memory. On failure the program is empty
- * again. */
+/* Ends the program with `logits` [r, v] and plans its memory. After octavo_build_hidden there may
+ * be none: OCTAVO_NO_TENSOR. On failure the program is empty again. */
 OCTAVO_MUST_CHECK octavo_status octavo_build_finish(octavo_builder *builder, int logits,
                                                     octavo_error *error);
 

@@ -12,14 +12,15 @@
 
 /* ---- rows ---- */
 
-/* in: ids, weight. */
+/* in: ids, positions or types; weight. */
 static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
     const float scale = op->params.scale * (weight->factors ? weight->factors[0] : 1.0f);
+    const int32_t *ids = octavo_input_of(run, op->in[0]);
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        int32_t id = run->step->ids[t];
+        int32_t id = ids[t];
         float *out = octavo_row_of(run, op->out, t);
         octavo_weight_unpack_row(weight->type, out,
                                  weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes,

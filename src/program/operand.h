@@ -41,6 +41,20 @@ static inline octavo_row_range octavo_share_rows(octavo_run *run, int id, int th
     return range;
 }
 
+/* [t] of an input. */
+static inline const int32_t *octavo_input_of(octavo_run *run, int id) {
+    if (id == run->program->positions) return run->step->positions;
+    return id == run->program->types ? run->step->types : run->step->ids;
+}
+
+/* Which keys attention of a plan sees. */
+static inline octavo_attention_mask octavo_mask_of(const octavo_plan_key *key) {
+    return (octavo_attention_mask){.type = key->is_encoder ? OCTAVO_ATTENTION_ENCODER
+                                                           : OCTAVO_ATTENTION_DECODER,
+                                   .window = key->window,
+                                   .chunk = key->chunk};
+}
+
 /* The vector of an operand that may be none. */
 static inline const float *octavo_vector_of(octavo_run *run, int id) {
     return id == OCTAVO_NO_TENSOR ? NULL : octavo_tensor_at(run, id)->vector;

@@ -37,6 +37,10 @@ static void find_lifetimes(octavo_program *program) {
     }
     if (program->logits != OCTAVO_NO_TENSOR)
         program->tensors[program->logits].last_op = program->n_ops - 1;
+    /* Copied out while the first op of the logits runs, if there is one. */
+    if (program->hidden == OCTAVO_NO_TENSOR) return;
+    octavo_tensor *hidden = &program->tensors[program->hidden];
+    if (hidden->last_op < program->logits_begin) hidden->last_op = program->logits_begin;
 }
 
 static bool is_placed(const octavo_tensor *tensor) {
@@ -95,5 +99,6 @@ bool octavo_program_plan_memory(octavo_program *program) {
 void octavo_program_deinit(octavo_program *program) {
     octavo_free(program->tensors);
     octavo_free(program->ops);
+    octavo_free(program->traces);
     *program = (octavo_program){0};
 }

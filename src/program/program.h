@@ -40,7 +40,7 @@ typedef enum octavo_tensor_kind {
     OCTAVO_TENSOR_WEIGHT,     /* packed matrix */
     OCTAVO_TENSOR_VECTOR,     /* f32 weight of one axis: norm scales, biases */
     OCTAVO_TENSOR_CACHE,      /* keys and values of one layer */
-    OCTAVO_TENSOR_INPUT,      /* handed in with the step: ids, positions */
+    OCTAVO_TENSOR_INPUT,      /* handed in with the step: ids, positions, token types */
 } octavo_tensor_kind;
 
 /* A matrix of weights in packed form; owned by whoever bound it (the model). */
@@ -175,7 +175,13 @@ typedef struct octavo_op {
 typedef struct octavo_plan_key {
     int64_t n_heads, n_kv_heads, head_dim;
     int64_t window, chunk; /* 0 none */
+    bool is_encoder;       /* positions see later ones too */
 } octavo_plan_key;
+
+/* A tensor [t, d] that is to be handed out on request: before op `op` runs, which reads it. */
+typedef struct octavo_trace {
+    int op, tensor;
+} octavo_trace;
 
 enum { OCTAVO_MAX_PLANS = 8 };
 
@@ -184,20 +190,25 @@ typedef struct octavo_program {
     int n_tensors;
     octavo_op *ops;
     int n_ops;
-    int head_begin; /* ops from here on work on rows that need logits, in groups of max_rows */
+    int head_begin;   /* ops from here on work on rows that need a result, in groups of max_rows */
+    int logits_begin; /* those from here on only where logits are wanted */
 
     octavo_plan_key plans[OCTAVO_MAX_PLANS];
     int n_plans;
 
     int n_experts, n_chosen; /* the most of any router, 0 without one */
 
-    int max_tokens;     /* t of the largest step */
-    int max_rows;       /* r of the largest group */
-    int ids, positions; /* the inputs' tensors */
-    int logits;         /* the last op's result */
+    octavo_trace *traces; /* inputs of the blocks */
+    int n_traces;
 
-    size_t arena_bytes;                 /* of a step */
-    int capacity_tensors, capacity_ops; /* while building */
+    int max_tokens;            /* t of the largest step */
+    int max_rows;              /* r of the largest group */
+    int ids, positions, types; /* the inputs' tensors */
+    int hidden;                /* [r, d]: what logits are made of */
+    int logits; /* the last op's result, of an encoder its pooler's; or OCTAVO_NO_TENSOR */
+
+    size_t arena_bytes;                                  /* of a step */
+    int capacity_tensors, capacity_ops, capacity_traces; /* while building */
 } octavo_program;
 
 /* Frees what the program owns; takes an empty one too. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/operand.h"
 
 #include <string.h>
 
@@ -82,23 +83,64 @@ void octavo_run_deinit(octavo_run *run) {
     *run = (octavo_run){0};
 }
 
+/* Hands out what op `index` is about to read. */
+static void copy_traces(octavo_run *run, int index) {
+    const octavo_program *program = run->program;
+    const octavo_step *step = run->step;
+    for (int i = 0; i < program->n_traces; i++) {
+        if (program->traces[i].op != index) continue;
+        const int64_t width = octavo_width_of(octavo_tensor_at(run, program->traces[i].tensor));
+        for (int k = 0; k < step->n_traced; k++)
+            memcpy(step->traces[k] + i * width,
+                   octavo_row_of(run, program->traces[i].tensor, step->trace_rows[k]),
+                   (size_t)width * sizeof(float));
+    }
+}
+
 static void run_ops(octavo_run *run, int begin, int end, int thread, int n_threads) {
     for (int i = begin; i < end; i++) {
         const octavo_op *op = &run->program->ops[i];
+        if (run->step->n_traced > 0 && thread == 0) copy_traces(run, i);
         octavo_op_info_of(op->kind)->run(run, op, thread, n_threads);
         octavo_pool_barrier(run->pool, thread);
     }
 }
 
-/* Hands the group's logits out; threads share the rows. */
-static void copy_logits(const octavo_run *run, int thread, int n_threads) {
-    const octavo_tensor *logits = &run->program->tensors[run->program->logits];
-    int64_t begin, end;
-    octavo_pool_share(run->row_end - run->row_begin, 1, thread, n_threads, &begin, &end);
-    for (int64_t r = begin; r < end; r++)
-        memcpy(run->step->logits[run->row_begin + r],
-               run->arena + logits->offset + (size_t)r * logits->row_bytes,
-               (size_t)logits->extent[1] * sizeof(float));
+/* Hands the group's rows of a tensor out; threads share the rows. */
+static void copy_rows(octavo_run *run, int id, float *const *to, int thread, int n_threads) {
+    const octavo_row_range rows = octavo_share_rows(run, id, thread, n_threads);
+    const size_t bytes = (size_t)octavo_tensor_at(run, id)->extent[1] * sizeof(float);
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        if (to[run->row_begin + r])
+            memcpy(to[run->row_begin + r], octavo_row_of(run, id, r), bytes);
+}
+
+static bool any(float *const *pointers, int begin, int end) {
+    for (int i = begin; pointers && i < end; i++)
+        if (pointers[i]) return true;
+    return false;
+}
+
+static void begin_group(octavo_run *run, int row) {
+    const octavo_step *step = run->step;
+    const int left = step->n_rows - row, most = run->program->max_rows;
+    run->row_begin = row;
+    run->row_end = row + (left < most ? left : most);
+    run->wants_hidden = any(step->hidden, run->row_begin, run->row_end);
+    run->wants_logits = any(step->logits, run->row_begin, run->row_end);
+}
+
+/* Threads part again after the barrier behind the first op of the logits, which reads what is
+ * copied before it. */
+static void run_head(octavo_run *run, int begin, int thread, int n_threads) {
+    const octavo_program *program = run->program;
+    const int end = program->n_ops,
+              middle = program->logits_begin < end ? program->logits_begin : end;
+    run_ops(run, begin, middle, thread, n_threads);
+    if (run->wants_hidden) copy_rows(run, program->hidden, run->step->hidden, thread, n_threads);
+    if (!run->wants_logits) return;
+    run_ops(run, middle, end, thread, n_threads);
+    copy_rows(run, program->logits, run->step->logits, thread, n_threads);
 }
 
 static void run_thread(void *arg, int thread, int n_threads) {
@@ -107,14 +149,9 @@ static void run_thread(void *arg, int thread, int n_threads) {
     int body_end = program->head_begin < program->n_ops ? program->head_begin : program->n_ops;
     run_ops(run, 0, body_end, thread, n_threads);
     for (int row = 0; row < run->step->n_rows; row += program->max_rows) {
-        if (thread == 0) {
-            int left = run->step->n_rows - row;
-            run->row_begin = row;
-            run->row_end = row + (left < program->max_rows ? left : program->max_rows);
-        }
+        if (thread == 0) begin_group(run, row);
         octavo_pool_barrier(run->pool, thread);
-        run_ops(run, body_end, program->n_ops, thread, n_threads);
-        copy_logits(run, thread, n_threads);
+        run_head(run, body_end, thread, n_threads);
         octavo_pool_barrier(run->pool, thread);
     }
 }
@@ -131,8 +168,7 @@ void octavo_run_step(octavo_run *run, const octavo_step *step) {
     };
     for (int i = 0; i < run->program->n_plans; i++) {
         const octavo_plan_key *key = &run->program->plans[i];
-        const octavo_attention_mask mask = {.window = key->window, .chunk = key->chunk};
-        octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch, mask,
+        octavo_attention_plan_make(&run->plans[i], &run->limits[i], &batch, octavo_mask_of(key),
                                    run->plan_memory[i]);
     }
     run->step = step;

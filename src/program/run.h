@@ -19,15 +19,20 @@ typedef struct octavo_step {
     int n_tokens;             /* t */
     const int32_t *ids;       /* [t] */
     const int32_t *positions; /* [t] absolute */
+    const int32_t *types;     /* [t] token types, where the program reads them */
     int n_sequences;
     const int32_t *query_start_loc; /* [n_sequences + 1] */
     const int32_t *kv_lens;         /* [n_sequences], after the step */
     const int32_t *lengths;         /* [n_sequences] by which ropes choose their speeds */
     const int32_t *block_tables;    /* [n_sequences, pages_per_sequence] */
     int64_t pages_per_sequence;
-    int n_rows;                /* rows that need logits */
+    int n_rows;                /* rows that need a result */
     const int32_t *logit_rows; /* [n_rows] rows of t */
-    float *const *logits;      /* [n_rows] -> [v]: where each row's logits go */
+    float *const *logits;      /* [n_rows] -> [v]: where each row's logits go; NULL: not wanted */
+    float *const *hidden;      /* [n_rows] -> [d]: likewise what they are made of */
+    int n_traced;              /* rows whose traces are wanted */
+    const int32_t *trace_rows; /* [n_traced] rows of t */
+    float *const *traces;      /* [n_traced] -> [n_traces, d] */
 } octavo_step;
 
 typedef struct octavo_run_options {
@@ -38,7 +43,7 @@ typedef struct octavo_run_options {
 /* What a rank needs to run steps. Shared by the pool's threads during a step:
  *   field                      written by
  *   step, row_begin, row_end,  thread 0, before the threads start or between two barriers
- *   plans
+ *   wants_*, plans
  *   arena, workspace           all threads, each op its own share; ops are parted by barriers
  *   expert_begin, expert_pair  thread 0, in the group op
  *   everything else            nobody */
@@ -59,7 +64,8 @@ struct octavo_run {
     int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice */
 
     const octavo_step *step;
-    int row_begin, row_end; /* the group of logit rows at hand */
+    int row_begin, row_end; /* the group of rows at hand, and what any of it needs */
+    bool wants_logits, wants_hidden;
 };
 
 /* Borrows program, pool and cache until deinit. On failure *run is empty. */

@@ -2,7 +2,8 @@
  *
  * A tiny Hugging Face folder against its goldens (golden/golden.json, golden/logits_last.npy):
  * logits after each prompt, at all of its positions where there are such goldens
- * (golden/logits_full_N.npy), and 24 ids decoded greedily, at every level that the machine has.
+ * (golden/logits_full_N.npy), what each layer takes at the last position
+ * (golden/hidden_last_N.npy), and 24 ids decoded greedily, at every level that the machine has.
  */
 #ifndef OCTAVO_TESTS_ENGINE_HF_GOLDEN_H
 #define OCTAVO_TESTS_ENGINE_HF_GOLDEN_H
@@ -105,6 +106,54 @@ static inline void hf_check_full(octavo_model *model, const char *path, size_t p
     npy_free(&want);
 }
 
+/* What each layer takes and the last norm gives [layers + 1, width] at the end of a prompt, most of
+ * which was fed before. That it is asked for changes nothing else. */
+static inline void hf_check_hidden(octavo_model *model, const char *path, size_t prompt,
+                                   const json_t *golden) {
+    const octavo_model_facts facts = octavo_model_describe(model);
+    const size_t width = (size_t)facts.width, vocabulary = (size_t)facts.vocabulary;
+    char file[512];
+    int32_t ids[HF_MAX_IDS];
+    octavo_sequence *sequence = NULL;
+    octavo_error error;
+    snprintf(file, sizeof file, "%s/golden/hidden_last_%zu.npy", path, prompt);
+    if (access(file, R_OK) != 0) return;
+    npy want = npy_read(file);
+    assert_int_equal(want.extents[0], facts.layers + 1);
+    assert_int_equal(want.extents[1], facts.width);
+    const int n = (int)hf_ids(json_array_get(json_object_get(golden, "prompts"), prompt), ids);
+    float *trace = calloc((size_t)want.n_elements, sizeof *trace);
+    float *hidden = calloc(width, sizeof *hidden), *logits = calloc(2 * vocabulary, sizeof *logits);
+    assert_true(trace && hidden && logits);
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    octavo_step_input inputs[] = {{.sequence = sequence, .ids = ids, .n_ids = n - 3},
+                                  {.sequence = sequence,
+                                   .ids = ids + n - 3,
+                                   .n_ids = 3,
+                                   .want = OCTAVO_LOGITS_LAST,
+                                   .logits = logits,
+                                   .hidden = hidden,
+                                   .trace = trace}};
+    hf_must(octavo_model_step(model, &inputs[0], 1, &error), &error);
+    hf_must(octavo_model_step(model, &inputs[1], 1, &error), &error);
+    for (int64_t i = 0; i < want.n_elements; i++)
+        if (!(fabs((double)trace[i] - (double)((const float *)want.data)[i]) <= 5e-4))
+            fail_msg("%s, prompt %zu, layer %ld, lane %ld: %g, golden %g", path, prompt,
+                     (long)(i / facts.width), (long)(i % facts.width), (double)trace[i],
+                     (double)((const float *)want.data)[i]);
+    assert_memory_equal(hidden, trace + (size_t)facts.layers * width, width * sizeof *hidden);
+    octavo_sequence_truncate(sequence, n - 3);
+    inputs[1].hidden = inputs[1].trace = NULL;
+    inputs[1].logits = logits + vocabulary;
+    hf_must(octavo_model_step(model, &inputs[1], 1, &error), &error);
+    assert_memory_equal(logits, logits + vocabulary, vocabulary * sizeof *logits);
+    octavo_sequence_destroy(&sequence);
+    free(trace);
+    free(hidden);
+    free(logits);
+    npy_free(&want);
+}
+
 static inline void hf_check_level(const char *path, const char *isa) {
     char file[512];
     octavo_model_options options;
@@ -123,6 +172,8 @@ static inline void hf_check_level(const char *path, const char *isa) {
     assert_int_equal(want.extents[0], 4);
     for (size_t i = 0; i < (size_t)want.extents[0]; i++)
         hf_check_full(model, path, i, golden);
+    for (size_t i = 0; i < (size_t)want.extents[0]; i++)
+        hf_check_hidden(model, path, i, golden);
     for (int64_t i = 0; i < want.extents[0]; i++)
         hf_check_prompt(model, path, (size_t)i, golden,
                         (const float *)want.data + i * want.extents[1]);

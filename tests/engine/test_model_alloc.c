@@ -7,6 +7,7 @@
 #include "../unit.h"
 #include "tiny_model.h"
 
+#include "octavo/embed.h"
 #include "octavo/model.h"
 #include "octavo/sampler.h"
 
@@ -124,6 +125,50 @@ static void check_step(const char *architecture, int n_experts) {
     unlink(path);
 }
 
+/* Neither do states, traces and poolings. */
+static void test_embedding_allocates_nothing(void **state) {
+    static const char *const paths[] = {TEST_DATA "/models/bert", TEST_DATA "/models/llama_tied"};
+    static float rows[150 * 64], trace[8 * 64], vectors[2][64];
+    int32_t ids[150];
+    (void)state;
+    for (int i = 0; i < 150; i++)
+        ids[i] = i;
+    for (size_t i = 0; i < 2; i++) {
+        octavo_model_options options;
+        octavo_model *model = NULL;
+        octavo_embedder *embedder = NULL;
+        octavo_embedder_options how;
+        octavo_sequence *sequence = NULL;
+        octavo_error error;
+        octavo_model_options_init(&options);
+        options.threads = 2;
+        options.chunk = 64;
+        octavo_embedder_options_init(&how);
+        how.pooling = OCTAVO_POOLING_MEAN;
+        must(octavo_model_open(paths[i], &options, &model, &error), &error);
+        must(octavo_embedder_create(model, &how, &embedder, &error), &error);
+        must(octavo_sequence_create(model, &sequence, &error), &error);
+        assert_in_range(octavo_model_describe(model).width, 1, 64);
+        const octavo_embed_text texts[] = {{.ids = ids, .n_ids = 150, .out = vectors[0]},
+                                           {.ids = ids, .n_ids = 20, .out = vectors[1]}};
+        const octavo_step_input input = {.sequence = sequence,
+                                         .ids = ids,
+                                         .n_ids = 50,
+                                         .want = OCTAVO_LOGITS_ALL,
+                                         .hidden = rows,
+                                         .trace = trace};
+        atomic_store(&n_calls, 0);
+        atomic_store(&is_counting, true);
+        must(octavo_embedder_run(embedder, texts, 2, &error), &error);
+        must(octavo_model_step(model, &input, 1, &error), &error);
+        atomic_store(&is_counting, false);
+        assert_int_equal(atomic_load(&n_calls), 0);
+        octavo_sequence_destroy(&sequence);
+        octavo_embedder_destroy(&embedder);
+        octavo_model_close(&model);
+    }
+}
+
 static void test_step_allocates_nothing(void **state) {
     (void)state;
     check_step("gemma3", 0);
@@ -131,6 +176,7 @@ static void test_step_allocates_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step_allocates_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step_allocates_nothing),
+                                       cmocka_unit_test(test_embedding_allocates_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * for the same-bits promise. They lie outside of the repository: OCTAVO_ORACLE names the folder
  * that has them under models/; skipped without it.
  */
+#include "embed_golden.h"
 #include "hf_bits.h"
 
 static const char *const names[] = {
@@ -21,11 +22,19 @@ static void check(void **state) {
     hf_check_bits(path);
 }
 
+static void check_encoder(void **state) {
+    char path[400];
+    (void)state;
+    snprintf(path, sizeof path, "%s/models/bert", getenv("OCTAVO_ORACLE"));
+    embed_check_folder(path);
+    embed_check_bits(path, OCTAVO_PRECISION_EXACT, OCTAVO_POOLING_MEAN);
+}
+
 int main(void) {
-    struct CMUnitTest tests[N] = {{0}};
+    struct CMUnitTest tests[N + 1] = {cmocka_unit_test(check_encoder)};
     if (!getenv("OCTAVO_ORACLE")) return 77;
     for (size_t i = 0; i < N; i++)
-        tests[i] = (struct CMUnitTest){
+        tests[1 + i] = (struct CMUnitTest){
             .name = names[i], .test_func = check, .initial_state = (void *)(uintptr_t)names[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

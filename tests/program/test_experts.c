@@ -149,7 +149,7 @@ static void build(octavo_program *program, const weights *w, const octavo_router
     int up = octavo_build_weight(&b, "moe_weights_edf", &w->up.weight, edf);
     int down = octavo_build_weight(&b, "moe_weights_efd", &w->down.weight, efd);
     int output = octavo_build_weight(&b, "vocab_dv", &w->output.weight, dv);
-    int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
+    int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
     int logits = octavo_build_matmul(&b, "router_logits_te", x, route, none, d, "e", EXPERTS, 1);
     int chosen = octavo_build_route(&b, "router_choice_tc", logits, router);
     int rows = octavo_build_gather(&b, "moe_input_pd", x, chosen, router);

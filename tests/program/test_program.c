@@ -81,11 +81,14 @@ static void build(octavo_program *program, const weights *w, bool is_exact) {
     int embed = octavo_build_weight(&b, "vocab_vd", &w->embed, vd);
     const octavo_rope_speeds speeds = {.frequencies = frequencies, .scale = 1.0f};
     int table = octavo_build_rope_table(&b, "rope_table_th", &speeds, DIM / 2);
-    int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
-    for (b.layer = 0; b.layer < LAYERS; b.layer++)
+    int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
+    for (b.layer = 0; b.layer < LAYERS; b.layer++) {
+        octavo_build_trace(&b, x);
         x = add_layer(&b, w, x, table);
+    }
     b.layer = OCTAVO_NO_LAYER;
     x = octavo_build_select(&b, "activation_rd", x);
+    octavo_build_hidden(&b, x);
     octavo_build_operands(&b, "prelogit_td", x, &embed, &operand, 1);
     int logits = octavo_build_matmul(&b, "logits_tv", operand, embed, OCTAVO_NO_TENSOR,
                                      octavo_slices_make(D, 32), "v", VOCAB, 1);
@@ -136,6 +139,27 @@ static void test_head_input_lives_on(void **state) {
     assert_int_equal(select->kind, OCTAVO_OP_SELECT);
     assert_int_equal(program.tensors[select->in[0]].last_op, program.n_ops - 1);
     octavo_program_deinit(&program);
+}
+
+/* What can be handed out is alive when it is: traces while the op runs that reads them, hidden rows
+ * while the first op of the logits does. */
+static void test_handed_out(void **state) {
+    (void)state;
+    weights w = make_weights();
+    octavo_program program;
+    build(&program, &w, false);
+    assert_int_equal(program.n_traces, LAYERS);
+    for (int i = 0; i < LAYERS; i++) {
+        const octavo_tensor *x = &program.tensors[program.traces[i].tensor];
+        assert_int_equal(program.ops[program.traces[i].op].layer, i);
+        assert_true(x->first_op < program.traces[i].op && x->last_op >= program.traces[i].op);
+    }
+    const octavo_tensor *hidden = &program.tensors[program.hidden];
+    assert_int_equal(hidden->axes[0], 'r');
+    assert_true(program.logits_begin > program.head_begin && program.logits_begin < program.n_ops);
+    assert_true(hidden->last_op >= program.logits_begin);
+    octavo_program_deinit(&program);
+    assert_null(program.traces);
 }
 
 /* q takes quantised rows, k (f16) the rows themselves; v shares q's; nothing is quantised in exact.
@@ -197,14 +221,17 @@ static void test_mistakes(void **state) {
     (void)state;
     static const float ones[D];
     weights w = make_weights();
-    for (int mistake = 0; mistake < 5; mistake++) {
+    for (int mistake = 0; mistake < 8; mistake++) {
         octavo_program program;
         octavo_builder b;
         octavo_error error;
         const int64_t vd[] = {VOCAB, D}, fd[] = {FFW, D}, wrong[] = {3, 5};
         octavo_build_start(&b, &program, 10, 4, true);
         int embed = octavo_build_weight(&b, "vocab_vd", &w.embed, mistake == 0 ? wrong : vd);
-        int x = octavo_build_embed(&b, "activation_td", embed, 1.0f);
+        int x = octavo_build_embed(&b, "activation_td", mistake == 5 ? embed : b.program->ids,
+                                   embed, 1.0f);
+        if (mistake == 6) octavo_build_trace(&b, b.program->ids);
+        if (mistake == 7) octavo_build_hidden(&b, x);
         int norm = octavo_build_vector(&b, "norm_scale", 'd', ones, mistake == 1 ? D - 1 : D);
         const octavo_norm_desc rms = {.scale = norm,
                                       .bias = mistake == 4 ? norm : OCTAVO_NO_TENSOR};
@@ -227,7 +254,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),   cmocka_unit_test(test_head_input_lives_on),
         cmocka_unit_test(test_operands), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_handed_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Encoders: the direction of attention, and pooling as GGUF files name it (pooling_type) and as the
+ * sentence-transformers library writes it down beside a checkpoint (1_Pooling/config.json).
+ */
+#include "model/config_encoder.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "formats/hf_folder_file.h"
+
+/* The numbers of GGUF files. 0 means rows as they are, which says nothing of texts. */
+static octavo_status pooling_of_gguf(const octavo_config_reader *reader, octavo_pooling *pooling) {
+    const octavo_key key = {"pooling_type", NULL};
+    int64_t number;
+    octavo_status status = octavo_config_integer(reader, key, 0, 0, 1 << 16, &number);
+    if (status || number == 0) return status;
+    *pooling = number == 1   ? OCTAVO_POOLING_MEAN
+               : number == 2 ? OCTAVO_POOLING_CLS
+               : number == 3 ? OCTAVO_POOLING_LAST
+                             : OCTAVO_POOLING_AUTO;
+    return OCTAVO_OK;
+}
+
+/* One flag for each way; several of them would be one behind the other in the result. */
+static octavo_pooling pooling_of_flags(const json_t *config, octavo_pooling usual) {
+    static const struct {
+        const char *key;
+        octavo_pooling pooling;
+    } known[] = {
+        {"pooling_mode_mean_tokens", OCTAVO_POOLING_MEAN},
+        {"pooling_mode_cls_token", OCTAVO_POOLING_CLS},
+        {"pooling_mode_lasttoken", OCTAVO_POOLING_LAST},
+        {"pooling_mode_max_tokens", OCTAVO_POOLING_AUTO},
+        {"pooling_mode_mean_sqrt_len_tokens", OCTAVO_POOLING_AUTO},
+        {"pooling_mode_weightedmean_tokens", OCTAVO_POOLING_AUTO},
+    };
+    octavo_pooling found = usual;
+    int n = 0;
+    for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
+        if (!json_is_true(json_object_get(config, known[i].key))) continue;
+        found = known[i].pooling;
+        n++;
+    }
+    return n > 1 ? OCTAVO_POOLING_AUTO : found;
+}
+
+static octavo_status pooling_of_folder(const octavo_config_reader *reader,
+                                       octavo_pooling *pooling) {
+    json_t *config = NULL;
+    octavo_error why;
+    if (!reader->checkpoint->folder.path) return OCTAVO_OK; /* a description alone */
+    char *path = octavo_hf_path_in(reader->checkpoint->folder.path, "1_Pooling/config.json");
+    if (!path) return octavo_fail_memory(reader->error, "1_Pooling/config.json", 0);
+    octavo_status status = octavo_hf_json_read(path, &config, &why);
+    octavo_free(path);
+    if (status == OCTAVO_ERROR_NOT_FOUND) return OCTAVO_OK;
+    if (status) return octavo_fail(reader->error, status, "%s", why.message);
+    *pooling = pooling_of_flags(config, *pooling);
+    json_decref(config);
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_config_encoder(const octavo_config_reader *reader, octavo_model_config *config,
+                                    bool is_encoder) {
+    const octavo_key key = {"attention.causal", NULL};
+    bool is_causal;
+    octavo_status status = octavo_config_flag(reader, key, !is_encoder, &is_causal);
+    if (status) return status;
+    if (is_encoder && is_causal)
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                  "true, but this architecture is an encoder; the file contradicts "
+                                  "itself");
+    config->is_encoder = !is_causal;
+    config->pooling = config->is_encoder ? OCTAVO_POOLING_MEAN : OCTAVO_POOLING_LAST;
+    return octavo_config_is_hf(reader) ? pooling_of_folder(reader, &config->pooling)
+                                       : pooling_of_gguf(reader, &config->pooling);
+}
