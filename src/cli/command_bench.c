@@ -238,7 +238,7 @@ static octavo_status open_model(bench_report *report, octavo_model_options optio
     const octavo_bench_load *load = &report->load;
     double start = octavo_clock_seconds();
     if (load->streams > options.max_sequences) options.max_sequences = (int)load->streams;
-    octavo_status status = octavo_model_load(report->path, options, model, error);
+    octavo_status status = octavo_model_load_writer(report->path, options, model, error);
     if (status) return status;
     octavo_model_facts facts = octavo_model_describe(*model);
     int64_t slots = octavo_bench_slots(load);
@@ -247,7 +247,7 @@ static octavo_status open_model(bench_report *report, octavo_model_options optio
         octavo_model_close(model);
         options.kv_memory = facts.kv_bytes / (uint64_t)facts.pages * (uint64_t)pages;
         start = octavo_clock_seconds();
-        status = octavo_model_load(report->path, options, model, error);
+        status = octavo_model_load_writer(report->path, options, model, error);
     }
     report->load_s = octavo_clock_seconds() - start;
     return status;

@@ -15,7 +15,7 @@
 #include "cli/rows.h"
 
 typedef struct logits_options {
-    const char *ids, *out;
+    const char *ids, *out, *hidden;
     bool has_last;
 } logits_options;
 
@@ -26,6 +26,10 @@ static const octavo_option OPTIONS[] = {
      FIELD(ids), 0, 0},
     {"--out", OCTAVO_OPTION_TEXT, "FILE.npy",
      "receives float32 [tokens, vocabulary]; - is standard output", FIELD(out), 0, 0},
+    {"--hidden", OCTAVO_OPTION_TEXT, "FILE.npy",
+     "receives float32 [layers + 1, width] of the final id: what each layer takes, then the state "
+     "behind the last norm; without --out only this",
+     FIELD(hidden), 0, 0},
     {"--last", OCTAVO_OPTION_FLAG, NULL, "only the final row: [1, vocabulary]", FIELD(has_last), 0,
      0},
 };
@@ -98,6 +102,51 @@ static octavo_status write_logits(octavo_model *model, const logits_options *opt
     return status;
 }
 
+/* [layers + 1, width] of the last id. All before it are fed first, unless the model wants the text
+ * whole. */
+static octavo_status trace_last(octavo_sequence *sequence, octavo_model *model,
+                                const octavo_ids *ids, float *trace, octavo_error *error) {
+    const octavo_model_facts facts = octavo_model_describe(model);
+    const size_t before = facts.is_encoder ? 0 : ids->n - 1;
+    const octavo_step_input input = {.sequence = sequence,
+                                     .ids = ids->data + before,
+                                     .n_ids = (int)(ids->n - before),
+                                     .trace = trace};
+    octavo_status status =
+        octavo_sequence_feed(sequence, ids->data, before, OCTAVO_LOGITS_NONE, NULL, NULL, error);
+    return status ? status : octavo_model_step(model, &input, 1, error);
+}
+
+static octavo_status write_hidden(octavo_model *model, const char *path, const octavo_ids *ids,
+                                  octavo_error *error) {
+    octavo_npy npy = {0};
+    octavo_sequence *sequence = NULL;
+    const octavo_model_facts facts = octavo_model_describe(model);
+    const size_t n = (size_t)(facts.layers + 1) * (size_t)facts.width;
+    octavo_status status = check_ids(&facts, ids, error);
+    if (status) return status;
+    float *trace = octavo_alloc_zero(n, sizeof *trace);
+    if (!trace) return octavo_fail_memory(error, "hidden states", n * sizeof *trace);
+    if ((status = octavo_sequence_create(model, &sequence, error)) ||
+        (status = trace_last(sequence, model, ids, trace, error)) ||
+        (status = octavo_npy_open(&npy, path, facts.layers + 1, facts.width, error)) ||
+        (status = octavo_npy_write(&npy, trace, n, error)))
+        goto cleanup;
+    status = octavo_npy_close(&npy, error);
+cleanup:
+    octavo_npy_discard(&npy);
+    octavo_sequence_destroy(&sequence);
+    octavo_free(trace);
+    return status;
+}
+
+static octavo_status load(const char *path, const octavo_model_choice *choice, bool has_logits,
+                          octavo_model **model, octavo_error *error) {
+    const octavo_model_options options = octavo_model_choice_options(choice);
+    return has_logits ? octavo_model_load_writer(path, options, model, error)
+                      : octavo_model_load(path, options, model, error);
+}
+
 int octavo_command_logits(const octavo_command *command, int argc, char **argv) {
     logits_options options = {0};
     octavo_model_choice choice = octavo_model_choice_defaults();
@@ -108,7 +157,7 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
     int exit_status = octavo_command_line_parse(&line);
     if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
         return exit_status;
-    if (!options.ids || !options.out)
+    if (!options.ids || (!options.out && !options.hidden))
         return octavo_cli_usage("logits (command line): %s is missing; usage: octavo logits MODEL "
                                 "--ids FILE --out FILE.npy",
                                 options.ids ? "--out FILE.npy" : "--ids FILE");
@@ -118,9 +167,10 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
     octavo_model *model = NULL;
     octavo_status status = read_ids(options.ids, &ids, &error);
     if (status == OCTAVO_OK)
-        status = octavo_model_load(line.arguments[0], octavo_model_choice_options(&choice), &model,
-                                   &error);
-    if (status == OCTAVO_OK) status = write_logits(model, &options, &ids, &error);
+        status = load(line.arguments[0], &choice, options.out != NULL, &model, &error);
+    if (status == OCTAVO_OK && options.out) status = write_logits(model, &options, &ids, &error);
+    if (status == OCTAVO_OK && options.hidden)
+        status = write_hidden(model, options.hidden, &ids, &error);
     octavo_model_close(&model);
     octavo_ids_deinit(&ids);
     return octavo_cli_exit(status, &error);

@@ -178,8 +178,8 @@ int octavo_command_perplexity(const octavo_command *command, int argc, char **ar
 
     octavo_error error;
     octavo_model *model = NULL;
-    octavo_status status =
-        octavo_model_load(line.arguments[0], octavo_model_choice_options(&choice), &model, &error);
+    octavo_status status = octavo_model_load_writer(
+        line.arguments[0], octavo_model_choice_options(&choice), &model, &error);
     if (status == OCTAVO_OK)
         status = measure(model, line.arguments[1], &options, (size_t)choice.context, &error);
     octavo_model_close(&model);

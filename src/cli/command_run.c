@@ -228,7 +228,8 @@ static octavo_status run_model(const char *path, octavo_run_choice *choice,
     double start = octavo_clock_seconds();
     if (choice->max_tokens < 0) choice->max_tokens = is_chat ? 0 : DEFAULT_MAX_TOKENS;
     if (status == OCTAVO_OK)
-        status = octavo_model_load(path, octavo_model_choice_options(model_choice), &model, error);
+        status = octavo_model_load_writer(path, octavo_model_choice_options(model_choice), &model,
+                                          error);
     double load_s = octavo_clock_seconds() - start;
     if (status == OCTAVO_OK) status = octavo_session_init(&session, model, error);
     if (status == OCTAVO_OK)

@@ -46,6 +46,10 @@ static const octavo_command COMMANDS[] = {
      octavo_command_template},
     {"logits", "MODEL", "Writes the logits after each token id of a list.", NULL,
      octavo_command_logits},
+    {"embed", "MODEL", "Turns texts into vectors.",
+     "Reads one JSON string a line (or an array of token ids, or an object of \"ids\" and token\n"
+     "\"types\") and writes one JSON array a line.",
+     octavo_command_embed},
     {"perplexity", "MODEL FILE", "Measures how well a model predicts a text.",
      "The text is cut into windows of --context tokens that do not overlap; where the model's\n"
      "tokenizer begins texts with a token, that replaces the first one of each window. All tokens\n"

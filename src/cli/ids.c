@@ -58,18 +58,16 @@ octavo_status octavo_ids_encode(octavo_ids *ids, const octavo_tokenizer *tokeniz
                        length);
 }
 
-octavo_status octavo_ids_parse(octavo_ids *ids, const char *json, size_t length, const char *where,
-                               octavo_error *error) {
-    json_t *array = NULL, *item;
-    size_t index;
-    octavo_status status = octavo_input_json(json, length, where, &array, error);
-    if (status) return status;
+octavo_status octavo_ids_add(octavo_ids *ids, const json_t *array, const char *where,
+                             octavo_error *error) {
     const size_t before = ids->n;
+    json_t *item;
+    size_t index;
+    octavo_status status;
     if (!json_is_array(array))
-        status = octavo_fail(error, OCTAVO_ERROR_FORMAT,
-                             "token ids (%s): not a JSON array; give one such as [1, 2, 3]", where);
-    else
-        status = reserve(ids, json_array_size(array), error);
+        return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                           "token ids (%s): not a JSON array; give one such as [1, 2, 3]", where);
+    status = reserve(ids, json_array_size(array), error);
     json_array_foreach(array, index, item) {
         if (status) break;
         json_int_t id = json_integer_value(item);
@@ -82,6 +80,15 @@ octavo_status octavo_ids_parse(octavo_ids *ids, const char *json, size_t length,
             ids->data[ids->n++] = (int32_t)id;
     }
     if (status) ids->n = before;
+    return status;
+}
+
+octavo_status octavo_ids_parse(octavo_ids *ids, const char *json, size_t length, const char *where,
+                               octavo_error *error) {
+    json_t *array = NULL;
+    octavo_status status = octavo_input_json(json, length, where, &array, error);
+    if (status) return status;
+    status = octavo_ids_add(ids, array, where, error);
     json_decref(array);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "octavo/tokenizer.h"
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_ids_encode(octavo_ids *ids,
 /* Appends the ids of a JSON array; `where` goes into the error. */
 OCTAVO_MUST_CHECK octavo_status octavo_ids_parse(octavo_ids *ids, const char *json, size_t length,
                                                  const char *where, octavo_error *error);
+
+/* Appends the numbers of a JSON array; NULL or anything else is an error. On failure the list is as
+ * it was. */
+OCTAVO_MUST_CHECK octavo_status octavo_ids_add(octavo_ids *ids, const json_t *array,
+                                               const char *where, octavo_error *error);
 
 /* "[1,2,3]" */
 void octavo_ids_print(const octavo_ids *ids, octavo_buffer *out);

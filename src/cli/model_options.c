@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/cpu.h"
+#include "base/error.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 
@@ -177,4 +178,16 @@ octavo_status octavo_model_load(const char *path, octavo_model_options options,
     octavo_status status = octavo_model_open(path, &options, model, error);
     octavo_terminal_clear_progress();
     return status;
+}
+
+octavo_status octavo_model_load_writer(const char *path, octavo_model_options options,
+                                       octavo_model **model, octavo_error *error) {
+    octavo_status status = octavo_model_load(path, options, model, error);
+    if (status) return status;
+    const octavo_model_facts facts = octavo_model_describe(*model);
+    if (!facts.is_encoder) return OCTAVO_OK;
+    octavo_model_close(model);
+    return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                       "model (%s): \"%s\" is an encoder, which writes no text; use octavo embed",
+                       path, facts.architecture);
 }

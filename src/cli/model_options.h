@@ -49,5 +49,9 @@ octavo_model_options octavo_model_choice_options(const octavo_model_choice *choi
 /* Opens the model with a progress bar. */
 OCTAVO_MUST_CHECK octavo_status octavo_model_load(const char *path, octavo_model_options options,
                                                   octavo_model **model, octavo_error *error);
+/* The same for what writes text: an encoder is refused. */
+OCTAVO_MUST_CHECK octavo_status octavo_model_load_writer(const char *path,
+                                                         octavo_model_options options,
+                                                         octavo_model **model, octavo_error *error);
 
 #endif
