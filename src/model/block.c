@@ -90,12 +90,19 @@ static int feed_forward(octavo_builder *builder, const octavo_block_desc *desc,
                                ffw->slices, "d", width(builder, x), 1);
 }
 
+static bool has_orders(const octavo_builder *builder, const int *weights) {
+    for (int i = 0; i < 2; i++)
+        if (weights[i] != OCTAVO_NO_TENSOR && builder->program->tensors[weights[i]].weight->order)
+            return true;
+    return false;
+}
+
 /* Rows are gathered once for all weights that take them in the same form. Rows that are weighted
- * first are quantised afterwards. */
+ * first, or put in an order by each expert, are quantised afterwards. */
 static void gather(octavo_builder *builder, const octavo_router *router, int x, int route,
                    const int *weights, int *gathered) {
     int operands[2];
-    if (router->is_for_input) {
+    if (router->is_for_input || has_orders(builder, weights)) {
         x = octavo_build_gather(builder, "moe_input_pd", x, route, router);
         octavo_build_operands(builder, "moe_input_pd", x, weights, gathered, 2);
         return;

@@ -5,6 +5,7 @@
 #include "model/weights_groups.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -65,21 +66,28 @@ static uint64_t spread(uint32_t word) {
     return (x | x << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 }
 
-/* Codes of inputs k..k + 31 of output o of the tensors. */
+/* The input at a place of a row. */
+static int64_t input_at(const octavo_groups_source *source, int64_t place) {
+    return source->order ? source->order[place] : place;
+}
+
+static int one_code(const octavo_groups_source *source, int64_t k, int64_t o) {
+    if (source->is_awq) return awq_at(source->codes.data, k, source->n, o);
+    return code_at(source->codes.data, o, source->n, k, source->bits);
+}
+
+/* Codes of places k..k + 31 of output o of the tensors. */
 static void load_codes(const octavo_groups_source *source, uint8_t code[BLOCK], int64_t k,
                        int64_t o) {
     const uint8_t *data = source->codes.data;
-    if (source->is_awq) {
-        for (int i = 0; i < BLOCK; i++)
-            code[i] = (uint8_t)awq_at(data, k + i, source->n, o);
-    } else if (source->bits == 4) {
+    if (source->bits == 4 && !source->is_awq && !source->order) {
         for (int i = 0; i < BLOCK; i += 8) {
             const uint64_t codes = spread(word_at(data, (k + i) / 8 * source->n + o));
             memcpy(code + i, &codes, sizeof codes);
         }
     } else {
         for (int i = 0; i < BLOCK; i++)
-            code[i] = (uint8_t)code_at(data, o, source->n, k + i, source->bits);
+            code[i] = (uint8_t)one_code(source, input_at(source, k + i), o);
     }
 }
 
@@ -118,7 +126,7 @@ static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, int64_t
     const int lower = source->bits == 8 ? 128 : 0;
     bool is_right = true;
     for (int64_t k = 0; k < source->k; k += info->source_inputs, to += info->source_bytes) {
-        const int64_t group = group_of(source, k);
+        const int64_t group = group_of(source, input_at(source, k));
         const float scale = scale_of(source, group, o);
         const uint16_t d = octavo_f32_to_f16(scale);
         is_right &= isfinite(scale) != 0;
@@ -131,11 +139,6 @@ static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, int64_t
         }
     }
     return is_right;
-}
-
-static int one_code(const octavo_groups_source *source, int64_t k, int64_t o) {
-    if (source->is_awq) return awq_at(source->codes.data, k, source->n, o);
-    return code_at(source->codes.data, o, source->n, k, source->bits);
 }
 
 static bool fill_floats(const octavo_groups_source *source, uint8_t *to, int64_t o) {
@@ -246,17 +249,38 @@ static bool is_exact(const octavo_groups_source *source, int64_t groups) {
     return true;
 }
 
+/* The inputs by their groups, those of one group as they come. */
+static octavo_status make_order(octavo_loader *load, octavo_groups_source *source) {
+    const size_t bytes = (size_t)source->k * sizeof *source->order;
+    int32_t *order = octavo_arena_alloc(&load->weights->arena, bytes);
+    if (!order) return octavo_fail_memory(load->error, source->codes.name, bytes);
+    int64_t n = 0;
+    for (int64_t group = 0; n < source->k; group++)
+        for (int64_t i = 0; i < source->k; i++)
+            if (group_of(source, i) == group) order[n++] = (int32_t)i;
+    source->order = order;
+    return OCTAVO_OK;
+}
+
+/* Whether each `inputs` places share a group. */
+static bool is_shared(const octavo_groups_source *source, int64_t inputs) {
+    if (source->k % inputs) return false;
+    for (int64_t i = 0; i < source->k; i++)
+        if (group_of(source, input_at(source, i)) !=
+            group_of(source, input_at(source, i / inputs * inputs)))
+            return false;
+    return true;
+}
+
 static octavo_weight_type choose_type(const octavo_groups_source *source, int64_t groups) {
-    const int64_t shared = groups == 1 ? source->k : source->group;
-    if (source->indices || shared % BLOCK || source->k % BLOCK || !is_exact(source, groups))
-        return OCTAVO_WEIGHT_F32;
+    if (!is_shared(source, BLOCK) || !is_exact(source, groups)) return OCTAVO_WEIGHT_F32;
     switch (source->bits) {
     case 2:
         return OCTAVO_WEIGHT_Z2;
     case 3:
         return OCTAVO_WEIGHT_Z3;
     case 4:
-        return shared % (2 * BLOCK) ? OCTAVO_WEIGHT_Z4 : OCTAVO_WEIGHT_Z4_64;
+        return is_shared(source, 2 * BLOCK) ? OCTAVO_WEIGHT_Z4_64 : OCTAVO_WEIGHT_Z4;
     default:
         return OCTAVO_WEIGHT_Z8;
     }
@@ -292,8 +316,11 @@ octavo_status octavo_groups_find(octavo_loader *load, const char *name, const oc
                               "of codes of %d bits; the file is damaged or of another model",
                               found.codes.name, found.codes.path, (long long)found.n, (long long)k,
                               found.bits);
-    if ((status = find_indices(load, name, groups, &found))) return status;
+    if ((status = find_indices(load, name, groups, &found)) ||
+        (found.indices && (status = make_order(load, &found))))
+        return status;
     found.type = choose_type(&found, groups);
+    if (found.type == OCTAVO_WEIGHT_F32) found.order = NULL;
     *source = found;
     return OCTAVO_OK;
 }

@@ -17,8 +17,9 @@
  * A word of AWQ holds those of 8 outputs in the order 0, 2, 4, 6, 1, 3, 5, 7, lowest bits first.
  * Scales may be of F32 or BF16.
  *
- * Packed they are the types Z. Where 32 inputs do not share a group, a scale is no f16 or a zero no
- * signed byte, the matrix becomes F32. Sources of the formats: AutoGPTQ, GPTQModel and AutoAWQ.
+ * Packed they are the types Z, the inputs in the order of their groups. Where 32 of them do not
+ * share a group, a scale is no f16 or a zero no signed byte, the matrix becomes F32. Sources of the
+ * formats: AutoGPTQ, GPTQModel and AutoAWQ.
  */
 #ifndef OCTAVO_MODEL_WEIGHTS_GROUPS_H
 #define OCTAVO_MODEL_WEIGHTS_GROUPS_H
@@ -29,6 +30,7 @@ typedef struct octavo_groups_source {
     octavo_checkpoint_tensor codes, zeros, scales;
     octavo_weight_type type; /* of the rows */
     const uint8_t *indices;  /* [k] i32, the inputs' groups; NULL: in order */
+    const int32_t *order;    /* [k] the input at each place of a row; NULL: in order */
     bool is_awq;
     int bits, zero_more; /* of a code; to be added to a zero of the file */
     int64_t n, k, group; /* of the tensors; inputs in a group */

@@ -159,6 +159,7 @@ static octavo_status find_groups(octavo_loader *load, const octavo_weight *weigh
         .rows = {.all = groups->n, .first = rows.first, .group = groups->n},
         .fill = octavo_groups_fill,
         .cookie = groups,
+        .order = groups->order,
         .beside_bytes = share_of(beside, weight->n, &rows),
     };
     return OCTAVO_OK;
@@ -203,6 +204,7 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
     *weight = (octavo_weight){.n = n, .k = k};
     octavo_status status = find_matrix(load, weight, rows, role, layer, 0, &found);
     if (status || (status = load_factors(load, found.source.tensor, weight))) return status;
+    weight->order = found.source.order;
     weight->type = octavo_weights_choose(load->options->weights, role, found.source.type,
                                          (rows.all ? rows.all : n) * k, k);
     if ((status = octavo_pack_alloc(load, weight, found.source.tensor->name))) return status;
@@ -312,10 +314,27 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
     return status;
 }
 
+/* Keeps the order of an expert's inputs; from the first on that has one all have one. */
+static octavo_status keep_order(octavo_loader *load, octavo_weight *weight, int expert,
+                                const int32_t *order, int32_t **orders) {
+    const size_t n = (size_t)(weight->stack * weight->k);
+    if (!order) return OCTAVO_OK;
+    if (!*orders) {
+        *orders = octavo_arena_alloc(&load->weights->arena, n * sizeof **orders);
+        if (!*orders) return octavo_fail_memory(load->error, "orders of inputs", n * sizeof *order);
+        for (size_t i = 0; i < n; i++)
+            (*orders)[i] = (int32_t)(i % (size_t)weight->k);
+        weight->order = *orders;
+    }
+    memcpy(*orders + expert * weight->k, order, (size_t)weight->k * sizeof *order);
+    return OCTAVO_OK;
+}
+
 static octavo_status load_apart(octavo_loader *load, octavo_weight *weight, octavo_weight_role role,
                                 int layer) {
     const octavo_row_map whole = {0};
     octavo_weight_type first = OCTAVO_WEIGHT_F32;
+    int32_t *orders = NULL;
     octavo_status status = OCTAVO_OK;
     for (int e = 0; e < weight->stack && !status; e++) {
         found_matrix found;
@@ -331,6 +350,7 @@ static octavo_status load_apart(octavo_loader *load, octavo_weight *weight, octa
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
                                   tensor->name, tensor->path, tensor->type_name);
+        if ((status = keep_order(load, weight, e, found.source.order, &orders))) return status;
         status = octavo_pack_matrix(load, weight, e, &found.source);
     }
     return status;

@@ -22,7 +22,8 @@ typedef struct octavo_pack_source {
     octavo_column_map columns;
     octavo_pack_fill_fn *fill; /* puts rows together that lie in parts; or NULL */
     const void *cookie;
-    size_t beside_bytes; /* of other tensors, for the report */
+    size_t beside_bytes;  /* of other tensors, for the report */
+    const int32_t *order; /* [k] which input stands at each place of a row; NULL: in order */
 } octavo_pack_source;
 
 /* Both do no more than count where weights are only checked (no pool).

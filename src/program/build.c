@@ -4,6 +4,7 @@
  */
 #include "program/build.h"
 
+#include "base/compiler.h"
 #include "base/error.h"
 #include "kernels/matmul.h"
 #include "program/op.h"
@@ -200,21 +201,53 @@ static int add_quantised(octavo_builder *builder, const char *name, int x) {
     const octavo_tensor *in = tensor_of(builder, x);
     if (!is_activation(in, false) || width_of(in) % OCTAVO_BLOCK != 0)
         return octavo_build_reject(builder, name, "rows that cannot be cut into blocks of 32");
+    const int32_t *order = in->order;
     int out = add_activation(builder, name, in->axes, in->extent, true);
+    if (out != OCTAVO_NO_TENSOR) builder->program->tensors[out].order = order;
     return add_op(builder, OCTAVO_OP_QUANTISE, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
+/* Is it the order of the weight's inputs? */
+static bool has_order(const int32_t *order, const octavo_weight *weight) {
+    const size_t n = (size_t)(weight->stack ? weight->stack : 1) * (size_t)weight->k;
+    if (!order || !weight->order) return order == weight->order;
+    return memcmp(order, weight->order, n * sizeof *order) == 0;
+}
+
+static int add_reordered(octavo_builder *builder, const char *name, int x,
+                         const octavo_weight *weight) {
+    const octavo_tensor *in = tensor_of(builder, x);
+    if (!is_activation(in, false) || width_of(in) != weight->k ||
+        (in->axes[0] == 'p') != (weight->stack > 0))
+        return octavo_build_reject(builder, name, "rows that have not the inputs of an order");
+    int out = add_activation(builder, name, in->axes, in->extent, false);
+    if (out != OCTAVO_NO_TENSOR) builder->program->tensors[out].order = weight->order;
+    return add_op(builder, OCTAVO_OP_REORDER, out, (octavo_op_params){.order = weight->order}, x,
+                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
 void octavo_build_operands(octavo_builder *builder, const char *name, int x, const int *weights,
                            int *operands, int n_weights) {
-    int quantised = OCTAVO_NO_TENSOR;
+    int ordered[OCTAVO_MAX_OPERANDS]; /* the operands before they are quantised */
+    octavo_assert(n_weights <= OCTAVO_MAX_OPERANDS);
     for (int i = 0; i < n_weights; i++) {
         const octavo_tensor *w = tensor_of(builder, weights[i]);
-        operands[i] = x;
-        if (!w || builder->is_exact || !octavo_weight_info_of(w->weight->type)->is_quantised)
-            continue;
-        if (quantised == OCTAVO_NO_TENSOR) quantised = add_quantised(builder, name, x);
-        operands[i] = quantised;
+        operands[i] = ordered[i] = x;
+        if (!w) continue;
+        const octavo_weight *weight = w->weight;
+        int same = 0;
+        while (same < i && !(tensor_of(builder, ordered[same]) &&
+                             has_order(tensor_of(builder, ordered[same])->order, weight)))
+            same++;
+        if (weight->order)
+            ordered[i] = same < i ? ordered[same] : add_reordered(builder, name, x, weight);
+        operands[i] = ordered[i];
+        if (builder->is_exact || !octavo_weight_info_of(weight->type)->is_quantised) continue;
+        same = 0;
+        while (same < i && (ordered[same] != ordered[i] || operands[same] == ordered[i]))
+            same++;
+        operands[i] = same < i ? operands[same] : add_quantised(builder, name, ordered[i]);
     }
 }
 
@@ -228,6 +261,8 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
         return octavo_build_reject(builder, name, "quantised rows with a float weight");
     if (w->weight->k != width_of(in) || slices.cut[slices.n] != w->weight->k)
         return octavo_build_reject(builder, name, "input and weight differ in width");
+    if (!has_order(in->order, w->weight))
+        return octavo_build_reject(builder, name, "input and weight differ in order");
     if (w->weight->n != extent0 * extent1 || (b && b->extent[0] != w->weight->n))
         return octavo_build_reject(builder, name,
                                    "outputs of the weight, the bias and the result differ");
@@ -423,6 +458,8 @@ int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x,
     if (w->weight->stack < 1 || w->weight->k != width_of(in) ||
         slices.cut[slices.n] != w->weight->k)
         return octavo_build_reject(builder, name, "input and weights differ in width");
+    if (!has_order(in->order, w->weight))
+        return octavo_build_reject(builder, name, "input and weights differ in order");
     if (b && b->extent[0] != w->weight->stack * w->weight->n)
         return octavo_build_reject(builder, name, "outputs of weights and biases differ");
     const char axes[] = {'p', axis, 0};

@@ -24,6 +24,8 @@ typedef struct octavo_builder {
 void octavo_build_start(octavo_builder *builder, octavo_program *program, int max_tokens,
                         int max_rows, bool is_exact);
 
+enum { OCTAVO_MAX_OPERANDS = 8 };
+
 /* Tensors that exist before any op. */
 /* The axes are the letters after the last underscore of the name, with these extents:
  * "ffw_weight_df". */
@@ -51,8 +53,9 @@ int octavo_build_norm(octavo_builder *builder, const char *name, int x,
 /* RMS norm of each head by itself, x [t, n, h], in place: gives x. scale may be OCTAVO_NO_TENSOR.
  */
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps);
-/* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or its quantised
- * form, which is made once for all that take it. At least one weight. */
+/* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or in the order of
+ * its inputs, or quantised; each form is made once for all that take it. At least one weight, at
+ * most OCTAVO_MAX_OPERANDS. */
 void octavo_build_operands(octavo_builder *builder, const char *name, int x, const int *weights,
                            int *operands, int n_weights);
 /* x [t, ...] times weight [outputs, inputs]; the result has axes "t" + axes with those extents

@@ -83,6 +83,23 @@ static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int 
     }
 }
 
+/* in: x. Rows of p are of an expert each, and so are orders. */
+static void run_reorder(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_tensor *x = octavo_tensor_at(run, op->out);
+    const int64_t width = octavo_width_of(x);
+    const int32_t *order = op->params.order;
+    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    int e = 0;
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const float *from = octavo_row_of(run, op->in[0], t);
+        float *to = octavo_row_of(run, op->out, t);
+        while (x->axes[0] == 'p' && run->expert_begin[e + 1] <= t)
+            e++;
+        for (int64_t i = 0; i < width; i++)
+            to[i] = from[order[e * width + i]];
+    }
+}
+
 /* in: x. */
 static void run_quantise(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
@@ -278,6 +295,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_ROPE_TABLE] = {"rope_table", "t->th", run_rope_table, cost_rows},
         [OCTAVO_OP_NORM] = {"norm", "tx,x,x->tx", run_norm, cost_rows},
         [OCTAVO_OP_HEAD_NORM] = {"head_norm", "tnh,h->tnh", run_head_norm, cost_rows},
+        [OCTAVO_OP_REORDER] = {"reorder", "tx->tx", run_reorder, cost_rows},
         [OCTAVO_OP_QUANTISE] = {"quantise", "tx->tx", run_quantise, cost_rows},
         [OCTAVO_OP_MATMUL] = {"matmul", "tx,xy,y->ty", run_matmul, cost_matmul},
         [OCTAVO_OP_ROPE] = {"rope", "tnh,th->tnh", run_rope, cost_rows},

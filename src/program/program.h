@@ -51,6 +51,7 @@ typedef struct octavo_weight {
     const uint8_t
         *data; /* [ceil(n / 32)] panels, see kernels/weight.h; NULL in a program without data */
     const float *factors; /* [stack, or 1] of each matrix's products; NULL: 1 */
+    const int32_t *order; /* [stack, or 1][k] which input stands at each place; NULL: in order */
 } octavo_weight;
 
 typedef struct octavo_tensor {
@@ -61,6 +62,7 @@ typedef struct octavo_tensor {
     int64_t extent[OCTAVO_TENSOR_AXES]; /* 0 where the step decides: t and r; of p, experts that a
                                            token chooses */
     bool is_q8;                         /* rows of octavo_q8_block instead of f32 */
+    const int32_t *order;               /* of an activation's row, as that of a weight */
 
     const octavo_weight *weight; /* OCTAVO_TENSOR_WEIGHT */
     const float *vector;         /* OCTAVO_TENSOR_VECTOR: [extent[0]] */
@@ -76,6 +78,7 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_ROPE_TABLE,
     OCTAVO_OP_NORM,
     OCTAVO_OP_HEAD_NORM,
+    OCTAVO_OP_REORDER,
     OCTAVO_OP_QUANTISE,
     OCTAVO_OP_MATMUL,
     OCTAVO_OP_ROPE,
@@ -161,6 +164,7 @@ typedef struct octavo_op_params {
     int plan;                    /* ATTENTION: index into the program's plans */
     octavo_router router;        /* ROUTE, GROUP, GATHER, COMBINE */
     octavo_temperature temperature; /* TEMPERATURE */
+    const int32_t *order;           /* REORDER */
 } octavo_op_params;
 
 typedef struct octavo_op {

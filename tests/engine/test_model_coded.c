@@ -9,9 +9,9 @@
 #include "octavo/template.h"
 
 static const char *const names[] = {
-    "llama_f8",    "llama_f8_blocks", "llama_f8_odd", "moe_f8_blocks",   "qwen2_gptq4",
-    "llama_gptq8", "llama_gptq3",     "llama_gptq2",  "llama_gptq4_odd", "llama_gptq4_order",
-    "moe_gptq4",   "phi3_gptq4",      "phi3_awq",     "llama_awq"};
+    "llama_f8",        "llama_f8_blocks", "llama_f8_odd", "moe_f8_blocks",   "qwen2_gptq4",
+    "llama_gptq8",     "llama_gptq3",     "llama_gptq2",  "llama_gptq4_odd", "llama_gptq4_order",
+    "moe_gptq4_order", "moe_gptq4",       "phi3_gptq4",   "phi3_awq",        "llama_awq"};
 
 enum { N = sizeof names / sizeof *names };
 
@@ -48,11 +48,32 @@ static void test_parameters(void **state) {
     }
 }
 
+/* Rows are put in order once for all matrices of that order: here q and k share theirs. */
+static void test_orders(void **state) {
+    octavo_inspect_options options;
+    octavo_error error;
+    char *text = NULL;
+    size_t i, n = 0;
+    json_t *op;
+    (void)state;
+    octavo_inspect_options_init(&options);
+    options.with_program = true;
+    hf_must(octavo_inspect(TEST_DATA "/models/llama_gptq4_order", &options, &text, &error), &error);
+    json_t *document = json_loads(text, 0, NULL);
+    json_array_foreach(json_object_get(json_object_get(document, "program"), "ops"), i, op) {
+        n += strcmp(json_string_value(json_object_get(op, "op")), "reorder") == 0;
+    }
+    assert_int_equal(n, 2 * 6);
+    json_decref(document);
+    octavo_text_free(text);
+}
+
 int main(void) {
-    struct CMUnitTest tests[N + 1] = {{0}};
+    struct CMUnitTest tests[N + 2] = {{0}};
     for (size_t i = 0; i < N; i++)
         tests[i] = (struct CMUnitTest){
             .name = names[i], .test_func = check, .initial_state = (void *)(uintptr_t)names[i]};
     tests[N] = (struct CMUnitTest)cmocka_unit_test(test_parameters);
+    tests[N + 1] = (struct CMUnitTest)cmocka_unit_test(test_orders);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

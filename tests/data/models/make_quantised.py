@@ -73,14 +73,14 @@ def stream(codes, bits):
     return (words << np.arange(32, dtype=np.uint64)[None, :, None]).sum(1).astype(np.uint32).view(np.int32)
 
 
-def to_groups(w, bits, group, sym, order, rng):
+def to_groups(w, bits, group, sym, order):
     """codes [k, n], zeros and scales [groups, n], index [k]"""
     w = w.float().numpy().T
     k, n = w.shape
     group = k if group < 0 else group
     index = np.arange(k) // group
-    if order:
-        index = rng.permutation(index)
+    if order is not None:
+        index = np.random.default_rng(order).permutation(index)
     groups = index.max() + 1
     top = 2 ** bits - 1
     codes = np.empty((k, n), np.int64)
@@ -99,9 +99,14 @@ def to_groups(w, bits, group, sym, order, rng):
     return codes, zeros, scales, index
 
 
-def to_gptq(name, w, q, rng):
+def order_of(name, q):
+    """A seed of the order of groups: q and k share theirs, as they share their inputs."""
+    return list(name.replace("k_proj", "q_proj").encode()) if q["desc_act"] else None
+
+
+def to_gptq(name, w, q):
     x = name[:-len(".weight")]
-    codes, zeros, scales, index = to_groups(w, q["bits"], q["group_size"], q["sym"], q["desc_act"], rng)
+    codes, zeros, scales, index = to_groups(w, q["bits"], q["group_size"], q["sym"], order_of(name, q))
     less = 0 if q.get("checkpoint_format") == "gptq_v2" else 1
     return {x + ".qweight": torch.from_numpy(stream(codes, q["bits"])),
             x + ".qzeros": torch.from_numpy(np.ascontiguousarray(stream((zeros - less).T, q["bits"]).T)),
@@ -114,9 +119,9 @@ def awq_words(codes):
     return torch.from_numpy((lanes << (4 * np.arange(8, dtype=np.uint64))).sum(2).astype(np.uint32).view(np.int32))
 
 
-def to_awq(name, w, q, rng):
+def to_awq(name, w, q):
     x = name[:-len(".weight")]
-    codes, zeros, scales, _ = to_groups(w, 4, q["group_size"], False, False, rng)
+    codes, zeros, scales, _ = to_groups(w, 4, q["group_size"], False, None)
     return {x + ".qweight": awq_words(codes), x + ".qzeros": awq_words(zeros), x + ".scales": torch.from_numpy(scales)}
 
 
@@ -182,17 +187,18 @@ FOLDERS = {
     "llama_gptq2": (LLAMA, gptq(2, -1, sym=False)),
     "llama_gptq4_odd": (dict(LLAMA, hidden_size=96, intermediate_size=80, num_hidden_layers=1, head_dim=16), gptq(4, 16)),
     "moe_gptq4": (MOE, gptq(4, 32)),
+    "moe_gptq4_order": (MOE, gptq(4, 32, order=True)),
     "phi3_gptq4": (PHI3, gptq(4, 32, sym=False)),
     "phi3_awq": (PHI3, dict(quant_method="awq", bits=4, group_size=32, zero_point=True, version="gemm")),
     "llama_awq": (LLAMA, dict(quant_method="awq", bits=4, group_size=64, zero_point=True, version="gemm")),
 }
 
 
-def code(name, w, q, rng, i):
+def code(name, w, q, i):
     if q["quant_method"] == "gptq":
-        return to_gptq(name, w, q, rng)
+        return to_gptq(name, w, q)
     if q["quant_method"] == "awq":
-        return to_awq(name, w, q, rng)
+        return to_awq(name, w, q)
     if q["quant_method"] == "fp8":
         return to_f8(name, w, q["weight_block_size"][0], suffix="_scale_inv")
     return to_f8(name, w, F8_KINDS[i % 3], torch.float8_e5m2 if i % 4 == 3 else torch.float8_e4m3fn,
@@ -255,12 +261,12 @@ def make(name, out, seed):
     model = AutoModelForCausalLM.from_config(
         AutoConfig.for_model(**base), attn_implementation="eager", torch_dtype=torch.float32).eval()
     wanted = model.state_dict()
-    g, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
+    g = torch.Generator().manual_seed(seed)
     plain = flat({n: random_weight(n, w.shape, g) for n, w in wanted.items() if n != "lm_head.weight"})
     tensors, i = {}, 0
     for n, w in plain.items():
         if is_matrix(n):
-            tensors.update(code(n, w, q, rng, i))
+            tensors.update(code(n, w, q, i))
             i += 1
         else:
             tensors[n] = w.to(torch.bfloat16)
