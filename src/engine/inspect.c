@@ -245,6 +245,8 @@ static const char *activation_name(octavo_activation activation) {
         return "gelu";
     case OCTAVO_ACTIVATION_SWIGLU:
         return "swiglu";
+    case OCTAVO_ACTIVATION_RELU2:
+        return "relu2";
     }
     return "?";
 }
@@ -269,12 +271,17 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
     case OCTAVO_OP_ROPE:
         octavo_buffer_printf(out, ",\"pairing\":\"%s\"",
                              p->pairing == OCTAVO_ROPE_HALF ? "half" : "pairwise");
+        if (p->first_lane > 0)
+            octavo_buffer_printf(out, ",\"first_lane\":%lld", (long long)p->first_lane);
         break;
     case OCTAVO_OP_ATTENTION:
         octavo_buffer_printf(
             out, ",\"window\":%lld,\"chunk\":%lld,\"scale\":%.9g,\"soft_cap\":%.9g",
             (long long)program->plans[p->plan].window, (long long)program->plans[p->plan].chunk,
             (double)p->scale, (double)p->soft_cap);
+        if (program->plans[p->plan].value_lanes > 0)
+            octavo_buffer_printf(out, ",\"value_lanes\":%lld",
+                                 (long long)program->plans[p->plan].value_lanes);
         break;
     case OCTAVO_OP_GATE:
         octavo_buffer_printf(out, ",\"activation\":\"%s\"", activation_name(p->act));
@@ -294,6 +301,9 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
             p->router.is_sigmoid ? "sigmoid" : "softmax", p->router.n_chosen,
             p->router.is_normalised ? "true" : "false", p->router.is_for_input ? "input" : "output",
             (double)p->router.scale);
+        if (p->router.n_groups > 0)
+            octavo_buffer_printf(out, ",\"groups\":%d,\"chosen_groups\":%d", p->router.n_groups,
+                                 p->router.n_chosen_groups);
         break;
     case OCTAVO_OP_SCALE:
         octavo_buffer_printf(out, ",\"scale\":%.9g,\"soft_cap\":%.9g", (double)p->scale,

@@ -41,6 +41,8 @@ typedef struct octavo_vector_kernels {
     void (*gate_silu)(float *out, const float *gate, const float *up, int64_t n);
     void (*gate_gelu_tanh)(float *out, const float *gate, const float *up, int64_t n);
     void (*gate_gelu)(float *out, const float *gate, const float *up, int64_t n);
+    /* out[i] = max(gate[i], 0)^2 * up[i]; up NULL = 1, out may be gate or up. NaN stays NaN. */
+    void (*gate_relu2)(float *out, const float *gate, const float *up, int64_t n);
     /* out[i] = g / (1 + exp(-1.702 g)) * (u + 1), g = gate[i] of at most limit, u = up[i] within
      * -limit and limit (limit > 0, finite); out may be gate or up. Relative error of the quotient
      * under 2^-20 (1 + 1.702 |g|), or absolute under 1e-30. A gate of -inf gives NaN; NaN stays. */

@@ -20,6 +20,7 @@ static const octavo_vector_kernels entries = {
     .gate_silu = gate_silu,
     .gate_gelu_tanh = gate_gelu_tanh,
     .gate_gelu = gate_gelu,
+    .gate_relu2 = gate_relu2,
     .gate_swiglu = gate_swiglu,
     .exp = exp_row,
     .softmax = softmax,

@@ -165,6 +165,15 @@ static void gate_gelu(float *out, const float *gate, const float *up, int64_t n)
     gate_by(gelu, out, gate, up, n);
 }
 
+static inline vec relu2(vec g) {
+    vec above = vec_max(vec_set(0.0f), g); /* in this order NaN comes through */
+    return vec_mul(above, above);
+}
+
+static void gate_relu2(float *out, const float *gate, const float *up, int64_t n) {
+    gate_by(relu2, out, gate, up, n);
+}
+
 /* The limit is the first operand, so that a NaN in the second comes through at every level. */
 static inline vec swiglu(vec gate, vec up, vec limit, vec low) {
     vec g = vec_min(limit, gate), u = vec_max(low, vec_min(limit, up)), one = vec_set(1.0f);

@@ -24,7 +24,7 @@ static int optional_qk_norm(octavo_builder *builder, const octavo_block_desc *de
 
 static int optional_rope(octavo_builder *builder, const octavo_block_desc *desc, int x) {
     if (desc->rope_table == OCTAVO_NO_TENSOR) return x;
-    return octavo_build_rope(builder, x, desc->rope_table, desc->pairing);
+    return octavo_build_rope(builder, x, desc->rope_table, desc->pairing, 0);
 }
 
 static int width(octavo_builder *builder, int x) {
@@ -124,7 +124,8 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
                           : builder->program->tensors[desc->router_weight].extent[1];
     int logits = octavo_build_matmul(builder, "router_logits_te", operand, desc->router_weight,
                                      desc->router_bias, desc->d_slices, "e", n, 1);
-    int route = octavo_build_route(builder, "router_choice_tc", logits, &desc->router);
+    int route =
+        octavo_build_route(builder, "router_choice_tc", logits, OCTAVO_NO_TENSOR, &desc->router);
     gather(builder, &desc->router, x, route, weights, gathered);
     int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate,
                                           ffw->gate_bias, route, desc->d_slices, 'f');

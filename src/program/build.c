@@ -190,9 +190,10 @@ int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps)
     const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
     if (!is_activation(in, false) || strlen(in->axes) != 3)
         return octavo_build_reject(builder, "head norm", "input is not [t, n, h]");
-    if (weight && weight->extent[0] != in->extent[2])
-        return octavo_build_reject(builder, in->name, "norm scale of another head width");
-    octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(in->extent[2], 1)};
+    if (weight && weight->extent[0] > in->extent[2])
+        return octavo_build_reject(builder, in->name, "norm scale wider than a head");
+    const int64_t width = weight ? weight->extent[0] : in->extent[2];
+    octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(width, 1)};
     return add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
                   OCTAVO_NO_TENSOR);
 }
@@ -274,14 +275,33 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
                   bias, OCTAVO_NO_TENSOR);
 }
 
-int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing) {
+/* Rows are quantised where that leaves blocks of a head's own; else they stay f32. */
+int octavo_build_head_matmul(octavo_builder *builder, const char *name, int x, int weight,
+                             octavo_slices slices) {
+    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
+    if (!is_activation(in, false) || strlen(in->axes) != 3 || !w ||
+        w->kind != OCTAVO_TENSOR_WEIGHT || w->weight->stack != in->extent[1])
+        return octavo_build_reject(builder, name, "not one matrix for each head");
+    if (w->weight->k > in->extent[2] || slices.cut[slices.n] != w->weight->k)
+        return octavo_build_reject(builder, name, "heads and matrices differ in width");
+    const int64_t extent[] = {0, in->extent[1], w->weight->n + in->extent[2] - w->weight->k};
+    int operand = x;
+    if (in->extent[2] % OCTAVO_BLOCK == 0)
+        octavo_build_operands(builder, name, x, &weight, &operand, 1);
+    int out = add_activation(builder, name, "tnh", extent, false);
+    return add_op(builder, OCTAVO_OP_HEAD_MATMUL, out, (octavo_op_params){.slices = slices},
+                  operand, weight, x, OCTAVO_NO_TENSOR);
+}
+
+int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing,
+                      int64_t first_lane) {
     const octavo_tensor *in = tensor_of(builder, x), *cs = tensor_of(builder, table);
     if (!is_activation(in, false) || strlen(in->axes) != 3 || !is_activation(cs, false) ||
-        cs->extent[1] > in->extent[2])
+        first_lane + cs->extent[1] > in->extent[2])
         return octavo_build_reject(builder, "rope",
                                    "input is not [t, n, h] or narrower than its table");
-    return add_op(builder, OCTAVO_OP_ROPE, x, (octavo_op_params){.pairing = pairing}, x, table,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    octavo_op_params params = {.pairing = pairing, .first_lane = first_lane};
+    return add_op(builder, OCTAVO_OP_ROPE, x, params, x, table, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature temperature) {
@@ -296,8 +316,9 @@ static int find_plan(octavo_program *program, const octavo_plan_key *key) {
     for (int i = 0; i < program->n_plans; i++) {
         const octavo_plan_key *plan = &program->plans[i];
         if (plan->n_heads == key->n_heads && plan->n_kv_heads == key->n_kv_heads &&
-            plan->head_dim == key->head_dim && plan->window == key->window &&
-            plan->chunk == key->chunk && plan->is_encoder == key->is_encoder)
+            plan->head_dim == key->head_dim && plan->value_lanes == key->value_lanes &&
+            plan->window == key->window && plan->chunk == key->chunk &&
+            plan->is_encoder == key->is_encoder)
             return i;
     }
     if (program->n_plans == OCTAVO_MAX_PLANS) return -1;
@@ -305,31 +326,41 @@ static int find_plan(octavo_program *program, const octavo_plan_key *key) {
     return program->n_plans++;
 }
 
+/* A key or value, or none, is as the cache wants it. */
+static bool fits_cache(const octavo_tensor *x, const octavo_tensor *cache) {
+    if (!x) return true;
+    return is_activation(x, false) && x->extent[1] == cache->extent[1] &&
+           x->extent[2] == cache->extent[2];
+}
+
 int octavo_build_attention(octavo_builder *builder, const char *name,
                            const octavo_attention_desc *desc) {
     const octavo_tensor *q = tensor_of(builder, desc->query), *k = tensor_of(builder, desc->key);
     const octavo_tensor *v = tensor_of(builder, desc->value),
                         *cache = tensor_of(builder, desc->cache);
-    if (!is_activation(q, false) || !is_activation(k, false) || !is_activation(v, false) || !cache)
+    const bool has_value = k && desc->value_lanes == 0;
+    if (!is_activation(q, false) || !cache || cache->kind != OCTAVO_TENSOR_CACHE ||
+        (v != NULL) != has_value || (!k && cache->layer == builder->layer))
         return octavo_build_reject(builder, name, "attention without query, key, value or cache");
-    if (k->extent[1] != v->extent[1] || q->extent[1] % k->extent[1] != 0 ||
-        q->extent[2] != k->extent[2] || k->extent[2] != v->extent[2] ||
-        cache->extent[1] != k->extent[1] || cache->extent[2] != k->extent[2])
+    if (!fits_cache(k, cache) || !fits_cache(v, cache) || q->extent[2] != cache->extent[2] ||
+        q->extent[1] % cache->extent[1] != 0 || desc->value_lanes > cache->extent[2])
         return octavo_build_reject(builder, name,
                                    "heads or head widths of query, key, value and cache differ");
     const octavo_tensor *sink = tensor_of(builder, desc->sink);
     if (sink && sink->extent[0] != q->extent[1])
         return octavo_build_reject(builder, name, "not one sink for each head");
     int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
-                                                              .n_kv_heads = k->extent[1],
+                                                              .n_kv_heads = cache->extent[1],
                                                               .head_dim = q->extent[2],
+                                                              .value_lanes = desc->value_lanes,
                                                               .window = desc->window,
                                                               .chunk = desc->chunk,
                                                               .is_encoder = desc->is_encoder});
     if (plan < 0)
         return octavo_build_reject(builder, name, "too many kinds of attention in one program");
     octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
-    const int64_t extent[] = {0, q->extent[1], q->extent[2]};
+    const int64_t width = desc->value_lanes > 0 ? desc->value_lanes : q->extent[2];
+    const int64_t extent[] = {0, q->extent[1], width};
     int out = add_activation(builder, name, "tnh", extent, false);
     add_op(builder, OCTAVO_OP_CACHE_UPDATE, desc->cache, params, desc->key, desc->value,
            desc->cache, OCTAVO_NO_TENSOR);
@@ -406,20 +437,30 @@ int octavo_build_select(octavo_builder *builder, const char *name, int x) {
 
 /* ---- experts ---- */
 
-int octavo_build_route(octavo_builder *builder, const char *name, int logits,
+/* Groups are equal, at least one is chosen, and those chosen have experts enough. */
+static bool has_groups(const octavo_router *router, int64_t n_experts) {
+    const int n = router->n_groups, chosen = router->n_chosen_groups;
+    if (n == 0) return true;
+    return n > 0 && chosen > 0 && chosen <= n && n_experts % n == 0 &&
+           router->n_chosen <= n_experts / n * chosen;
+}
+
+int octavo_build_route(octavo_builder *builder, const char *name, int logits, int bias,
                        const octavo_router *router) {
     octavo_program *program = builder->program;
-    const octavo_tensor *in = tensor_of(builder, logits);
+    const octavo_tensor *in = tensor_of(builder, logits), *b = tensor_of(builder, bias);
     if (!is_activation(in, false) || strlen(in->axes) != 2 || in->axes[0] != 't')
         return octavo_build_reject(builder, name, "routing by something that is not [t, e]");
     if (router->n_chosen < 1 || router->n_chosen > in->extent[1] ||
-        in->extent[1] > OCTAVO_MAX_EXPERTS)
+        in->extent[1] > OCTAVO_MAX_EXPERTS || !has_groups(router, in->extent[1]))
         return octavo_build_reject(builder, name, "a choice among too few or too many experts");
+    if (b && b->extent[0] != in->extent[1])
+        return octavo_build_reject(builder, name, "not one bias for each expert");
     const int n_experts = (int)in->extent[1];
     const int64_t extent[] = {0, (int64_t)(router->n_chosen * sizeof(octavo_choice) / 4)};
     int out = add_activation(builder, name, "tc", extent, false);
-    add_op(builder, OCTAVO_OP_ROUTE, out, (octavo_op_params){.router = *router}, logits,
-           OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    add_op(builder, OCTAVO_OP_ROUTE, out, (octavo_op_params){.router = *router}, logits, bias,
+           OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
     if (program->n_experts < n_experts) program->n_experts = n_experts;
     if (program->n_chosen < router->n_chosen) program->n_chosen = router->n_chosen;
     return add_op(builder, OCTAVO_OP_GROUP, out, (octavo_op_params){.router = *router}, out,

@@ -33,6 +33,7 @@ int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_
                         const int64_t *extent);
 int octavo_build_vector(octavo_builder *builder, const char *name, char axis, const float *vector,
                         int64_t extent);
+/* Of the layer at hand; later layers may read it too. */
 int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
                        int64_t head_dim);
 
@@ -50,7 +51,8 @@ typedef struct octavo_norm_desc {
 } octavo_norm_desc;
 int octavo_build_norm(octavo_builder *builder, const char *name, int x,
                       const octavo_norm_desc *desc, octavo_slices slices);
-/* RMS norm of each head by itself, x [t, n, h], in place: gives x. scale may be OCTAVO_NO_TENSOR.
+/* RMS norm of each head by itself, x [t, n, h], in place: gives x. scale may be OCTAVO_NO_TENSOR;
+ * one that is narrower than a head norms as many of its first lanes and leaves the others alone.
  */
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps);
 /* operands[i] = the rows of x as a matmul with weights[i] takes them: x itself, or in the order of
@@ -63,14 +65,21 @@ void octavo_build_operands(octavo_builder *builder, const char *name, int x, con
  * OCTAVO_NO_TENSOR. */
 int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int weight, int bias,
                         octavo_slices slices, const char *axes, int64_t extent0, int64_t extent1);
-/* Rotates x [t, heads, h] in place by a table: gives x. */
-int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing);
+/* x [t, n, h], of each head its own matrix of a stack [n, outputs, inputs] times its first lanes,
+ * and the lanes behind those as they are: [t, n, outputs + h - inputs]. */
+int octavo_build_head_matmul(octavo_builder *builder, const char *name, int x, int weight,
+                             octavo_slices slices);
+/* Rotates x [t, heads, h], in each head from first_lane on, in place by a table: gives x. */
+int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing,
+                      int64_t first_lane);
 /* Scales queries [t, n, h] by their positions, in place: gives x. */
 int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature temperature);
 /* Writes keys and values [t, k, h] to the cache, then attends: [t, n, h]. window, chunk and
- * soft_cap 0: none. */
+ * soft_cap 0: none. Without key and value the cache is one that an earlier layer has written. With
+ * value_lanes there is no value: it is so many first lanes of the key, and the result as wide. */
 typedef struct octavo_attention_desc {
     int query, key, value, cache;
+    int64_t value_lanes;
     int sink; /* vector [n] of logits beside those of keys, or OCTAVO_NO_TENSOR */
     float scale;
     int64_t window, chunk;
@@ -89,8 +98,9 @@ int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_c
 /* ---- experts: route, gather, products over the gathered rows, combine; one after the other ----
  */
 
-/* [t, c]: the choices of each token from logits [t, e], which are used up. */
-int octavo_build_route(octavo_builder *builder, const char *name, int logits,
+/* [t, c]: the choices of each token from logits [t, e], which are used up. bias: a vector [e] or
+ * OCTAVO_NO_TENSOR. */
+int octavo_build_route(octavo_builder *builder, const char *name, int logits, int bias,
                        const octavo_router *router);
 /* [p, ...]: the row of x [t, ...], as octavo_build_operands gave it, of each pair; with a router
  * for inputs times its weight, which takes rows of f32. */

@@ -7,6 +7,7 @@
  */
 #include "program/operand.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Scores in place of the logits. */
@@ -21,19 +22,59 @@ static void score(const octavo_run *run, const octavo_router *router, float *log
         logits[i] = 1.0f / (1.0f + logits[i]);
 }
 
-/* Chosen experts by ascending number with their scores. Among NaNs too each is chosen once. */
-static void choose(const octavo_router *router, const float *scores, int64_t n,
-                   octavo_choice *choices) {
-    uint64_t taken[OCTAVO_MAX_EXPERTS / 64] = {0};
-    for (int c = 0; c < router->n_chosen; c++) {
+/* A set of experts or groups. */
+typedef struct chosen_set {
+    uint64_t bits[OCTAVO_MAX_EXPERTS / 64];
+} chosen_set;
+
+static bool is_in(const chosen_set *set, int64_t i) {
+    return set->bits[i / 64] >> (i % 64) & 1;
+}
+
+/* The n_best of the n highest scores, of equal ones the first; `among` (NULL: all) holds groups of
+ * `size`. Among NaNs too each is chosen once. */
+static chosen_set choose(const float *scores, int64_t n, int n_best, const chosen_set *among,
+                         int64_t size) {
+    chosen_set set = {{0}};
+    for (int c = 0; c < n_best; c++) {
         int64_t best = -1;
         for (int64_t e = 0; e < n; e++)
-            if (!(taken[e / 64] >> (e % 64) & 1) && (best < 0 || scores[e] > scores[best]))
+            if (!is_in(&set, e) && (!among || is_in(among, e / size)) &&
+                (best < 0 || scores[e] > scores[best]))
                 best = e;
-        taken[best / 64] |= (uint64_t)1 << (best % 64);
+        set.bits[best / 64] |= (uint64_t)1 << (best % 64);
     }
+    return set;
+}
+
+/* Of a group: its best score, or the sum of the two best. */
+static float score_group(const octavo_router *router, const float *scores, int64_t size) {
+    float best = -INFINITY, second = -INFINITY;
+    for (int64_t e = 0; e < size; e++) {
+        if (scores[e] > best) {
+            second = best;
+            best = scores[e];
+        } else if (scores[e] > second) {
+            second = scores[e];
+        }
+    }
+    return router->is_sigmoid && size > 1 ? best + second : best;
+}
+
+static chosen_set choose_experts(const octavo_router *router, const float *scores, int64_t n) {
+    float groups[OCTAVO_MAX_EXPERTS];
+    if (router->n_groups == 0) return choose(scores, n, router->n_chosen, NULL, 1);
+    const int64_t size = n / router->n_groups;
+    for (int g = 0; g < router->n_groups; g++)
+        groups[g] = score_group(router, scores + g * size, size);
+    const chosen_set among = choose(groups, router->n_groups, router->n_chosen_groups, NULL, 1);
+    return choose(scores, n, router->n_chosen, &among, size);
+}
+
+/* Chosen experts by ascending number with their scores. */
+static void list(const chosen_set *set, const float *scores, int64_t n, octavo_choice *choices) {
     for (int64_t e = 0; e < n; e++)
-        if (taken[e / 64] >> (e % 64) & 1) *choices++ = (octavo_choice){(int32_t)e, scores[e]};
+        if (is_in(set, e)) *choices++ = (octavo_choice){(int32_t)e, scores[e]};
 }
 
 static void weigh(const octavo_router *router, octavo_choice *choices) {
@@ -48,16 +89,20 @@ static void weigh(const octavo_router *router, octavo_choice *choices) {
         choices[c].weight *= by;
 }
 
-/* in: logits, which become scores. */
+/* in: logits, which become scores, and a bias or none. */
 void octavo_run_route(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_router *router = &op->params.router;
+    const float *bias = octavo_vector_of(run, op->in[1]);
     const int64_t n = octavo_tensor_at(run, op->in[0])->extent[1];
+    float biased[OCTAVO_MAX_EXPERTS];
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *scores = octavo_row_of(run, op->in[0], t);
         octavo_choice *choices = octavo_row_of(run, op->out, t);
         score(run, router, scores, n);
-        choose(router, scores, n, choices);
+        if (bias) run->vector.add(biased, scores, bias, n);
+        const chosen_set set = choose_experts(router, bias ? biased : scores, n);
+        list(&set, scores, n, choices);
         weigh(router, choices);
     }
 }

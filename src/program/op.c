@@ -116,7 +116,7 @@ static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_thr
     octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         const float *cs = octavo_row_of(run, op->in[1], t);
-        float *row = octavo_row_of(run, op->out, t);
+        float *row = (float *)octavo_row_of(run, op->out, t) + op->params.first_lane;
         for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2]) {
             if (op->params.pairing == OCTAVO_ROPE_HALF)
                 run->vector.rope_half(row, cs, pairs);
@@ -156,6 +156,9 @@ static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_thr
             break;
         case OCTAVO_ACTIVATION_GELU:
             run->vector.gate_gelu(out, gate, up, width);
+            break;
+        case OCTAVO_ACTIVATION_RELU2:
+            run->vector.gate_relu2(out, gate, up, width);
             break;
         case OCTAVO_ACTIVATION_SWIGLU:
             run->vector.gate_swiglu(out, gate, up, op->params.limit, width);
@@ -276,6 +279,12 @@ static octavo_op_cost cost_matmul(const octavo_program *program, const octavo_op
     return cost_of_operands(program, op, rows, 2.0 * (double)program->tensors[op->in[1]].weight->k);
 }
 
+static octavo_op_cost cost_heads(const octavo_program *program, const octavo_op *op, int64_t rows) {
+    octavo_op_cost cost = cost_matmul(program, op, rows);
+    cost.weight_bytes *= (double)program->tensors[op->in[1]].weight->stack;
+    return cost;
+}
+
 /* Of the stack only the experts that are chosen, at most one for each row. */
 static octavo_op_cost cost_experts(const octavo_program *program, const octavo_op *op,
                                    int64_t rows) {
@@ -298,6 +307,8 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_REORDER] = {"reorder", "tx->tx", run_reorder, cost_rows},
         [OCTAVO_OP_QUANTISE] = {"quantise", "tx->tx", run_quantise, cost_rows},
         [OCTAVO_OP_MATMUL] = {"matmul", "tx,xy,y->ty", run_matmul, cost_matmul},
+        [OCTAVO_OP_HEAD_MATMUL] = {"head_matmul", "tnx,nxy,tnz->tny", octavo_run_head_matmul,
+                                   cost_heads},
         [OCTAVO_OP_ROPE] = {"rope", "tnh,th->tnh", run_rope, cost_rows},
         [OCTAVO_OP_TEMPERATURE] = {"temperature", "tnh,t->tnh", run_temperature, cost_rows},
         [OCTAVO_OP_CACHE_UPDATE] = {"cache_update", "tkh,tkh,skh->skh", octavo_run_cache_update,
@@ -309,7 +320,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
         [OCTAVO_OP_SCALE] = {"scale", "tx->tx", run_scale, cost_rows},
         [OCTAVO_OP_SELECT] = {"select", "td->rd", run_select, cost_rows},
-        [OCTAVO_OP_ROUTE] = {"route", "te->tc", octavo_run_route, cost_rows},
+        [OCTAVO_OP_ROUTE] = {"route", "te,e->tc", octavo_run_route, cost_rows},
         [OCTAVO_OP_GROUP] = {"group", "tc->tc", octavo_run_group, cost_rows},
         [OCTAVO_OP_GATHER] = {"gather", "tx,tc->px", octavo_run_gather, cost_rows},
         [OCTAVO_OP_EXPERT_MATMUL] = {"expert_matmul", "px,exy,tc,ey->py", octavo_run_expert_matmul,

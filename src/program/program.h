@@ -12,6 +12,7 @@
  * Axis letters, those of the sharding rules:
  *   t tokens of the step   d model width   n query heads   k kv heads   h head width
  *   f feed-forward width   e experts       v vocabulary    s cache slots
+ *   l width of a latent
  * and r, rows of the step that need logits; c, what the router says of a token's experts; p, pairs
  * of a token and an expert of its choice, by expert.
  */
@@ -81,6 +82,7 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_REORDER,
     OCTAVO_OP_QUANTISE,
     OCTAVO_OP_MATMUL,
+    OCTAVO_OP_HEAD_MATMUL,
     OCTAVO_OP_ROPE,
     OCTAVO_OP_TEMPERATURE,
     OCTAVO_OP_CACHE_UPDATE,
@@ -108,6 +110,7 @@ typedef enum octavo_activation {
     OCTAVO_ACTIVATION_SILU,
     OCTAVO_ACTIVATION_GELU_TANH,
     OCTAVO_ACTIVATION_GELU,   /* by erf */
+    OCTAVO_ACTIVATION_RELU2,  /* squared */
     OCTAVO_ACTIVATION_SWIGLU, /* of gate and up together, within a limit: see kernels/vector.h */
 } octavo_activation;
 
@@ -124,13 +127,16 @@ typedef struct octavo_temperature {
 
 /* How a token's experts follow from its logits. Scores are the softmax or the sigmoids of all
  * logits; the experts of the highest scores are chosen (of equal ones the first), and their scores
- * are the weights of what they give. */
+ * are the weights of what they give. A bias is added to the scores for the choice only. Where
+ * experts lie in groups, of as many one behind the other, first the groups of the highest scores
+ * are chosen: by their best score, or by the sum of the two best where scores are sigmoids. */
 typedef struct octavo_router {
     bool is_sigmoid;
-    bool is_normalised; /* weights are divided by their sum */
-    bool is_for_input;  /* weights are of what experts take, not of what they give */
-    float scale;        /* of the weights, at last */
-    int n_chosen;       /* experts of a token */
+    int n_groups, n_chosen_groups; /* 0: none */
+    bool is_normalised;            /* weights are divided by their sum */
+    bool is_for_input;             /* weights are of what experts take, not of what they give */
+    float scale;                   /* of the weights, at last */
+    int n_chosen;                  /* experts of a token */
 } octavo_router;
 
 enum { OCTAVO_MAX_EXPERTS = 1024 };
@@ -159,6 +165,7 @@ typedef struct octavo_op_params {
     octavo_activation act;       /* GATE */
     float limit;                 /* GATE by SWIGLU */
     octavo_rope_pairing pairing; /* ROPE */
+    int64_t first_lane;          /* ROPE: of each head that it rotates */
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */
     int plan;                    /* ATTENTION: index into the program's plans */
@@ -178,6 +185,7 @@ typedef struct octavo_op {
 /* How attention ops cut a step into work: layers that agree on these share a plan. */
 typedef struct octavo_plan_key {
     int64_t n_heads, n_kv_heads, head_dim;
+    int64_t value_lanes;   /* values are the first lanes of their keys; 0: apart, as wide as keys */
     int64_t window, chunk; /* 0 none */
     bool is_encoder;       /* positions see later ones too */
 } octavo_plan_key;

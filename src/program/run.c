@@ -19,7 +19,8 @@ static octavo_status alloc_plans(octavo_run *run, const octavo_run_options *opti
         run->limits[i] = (octavo_attention_limits){
             .heads = {.n_q_heads = (int32_t)key->n_heads,
                       .n_kv_heads = (int32_t)key->n_kv_heads,
-                      .head_dim = (int32_t)key->head_dim},
+                      .head_dim = (int32_t)key->head_dim,
+                      .value_dim = (int32_t)key->value_lanes},
             .max_tokens = run->program->max_tokens,
             .max_seqs = options->max_sequences,
             .n_threads = octavo_pool_threads(run->pool),

@@ -78,6 +78,9 @@ void octavo_run_deinit(octavo_run *run); /* takes an empty one too */
 /* Runs one step (1 <= n_tokens <= max_tokens). The caller has checked ids, positions and tables. */
 void octavo_run_step(octavo_run *run, const octavo_step *step);
 
+/* A matrix for each head (head_op.c). */
+void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+
 /* The experts' ops' run functions (expert_op.c). */
 void octavo_run_route(octavo_run *run, const octavo_op *op, int thread, int n_threads);
 void octavo_run_group(octavo_run *run, const octavo_op *op, int thread, int n_threads);

@@ -415,6 +415,7 @@ void check_vector(tester *t) {
         {"gate_silu", (tester_function *)level.gate_silu, check_gate_silu},
         {"gate_gelu_tanh", (tester_function *)level.gate_gelu_tanh, check_gate_gelu_tanh},
         {"gate_gelu", (tester_function *)level.gate_gelu, check_gate_gelu},
+        {"gate_relu2", (tester_function *)level.gate_relu2, check_gate_relu2},
         {"gate_swiglu", (tester_function *)level.gate_swiglu, check_gate_swiglu},
         {"exp", (tester_function *)level.exp, check_exp},
         {"softmax", (tester_function *)level.softmax, check_softmax},

@@ -67,6 +67,7 @@ void check_layer_norm(tester *t, const void *arg);
 void check_gate_silu(tester *t, const void *arg);
 void check_gate_gelu_tanh(tester *t, const void *arg);
 void check_gate_gelu(tester *t, const void *arg);
+void check_gate_relu2(tester *t, const void *arg);
 void check_gate_swiglu(tester *t, const void *arg);
 
 #endif

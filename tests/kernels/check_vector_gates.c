@@ -31,6 +31,11 @@ static double gelu(double g, double *error) {
     return g < -40.0 ? 0.0 : g * 0.5 * erfc(-g * sqrt(0.5));
 }
 
+static double relu2(double g, double *error) {
+    *error = 0.0;
+    return g <= 0.0 ? 0.0 : g * g;
+}
+
 static void gate_with(tester *t, gate_fn *level, gate_fn *scalar_fn, act_fn *act, int64_t n,
                       tester_fill fill) {
     float *gate = vector_filled(t, "gate", n, fill), *up = vector_filled(t, "up", n, fill);
@@ -105,6 +110,22 @@ void check_gate_gelu(tester *t, const void *arg) {
     const vector_pair *k = arg;
     vector_for_shapes(t, k, gate_gelu_erf_once);
     bench_gate(t, k->level->gate_gelu);
+}
+
+/* Plain arithmetic, so the same bits at every level. */
+static void gate_relu2_once(tester *t, const vector_pair *k, int64_t n, tester_fill fill) {
+    float *gate = vector_filled(t, "gate", n, fill), *up = vector_filled(t, "up", n, fill);
+    float *got = vector_floats(t, "out", n), *scalar = vector_floats(t, "scalar", n);
+    gate_with(t, k->level->gate_relu2, k->scalar->gate_relu2, relu2, n, fill);
+    k->level->gate_relu2(got, gate, up, n);
+    k->scalar->gate_relu2(scalar, gate, up, n);
+    tester_equal_f32(t, "scalar's bits", got, scalar, n);
+}
+
+void check_gate_relu2(tester *t, const void *arg) {
+    const vector_pair *k = arg;
+    vector_for_shapes(t, k, gate_relu2_once);
+    bench_gate(t, k->level->gate_relu2);
 }
 
 static void gate_swiglu_once(tester *t, const vector_pair *k, int64_t n, tester_fill fill) {

@@ -16,6 +16,7 @@ enum { D = 48, FFW = 40, EXPERTS = 20, CHOSEN = 3, TOKENS = 13, MAX_TOKENS = 16 
 typedef struct matrices {
     float embed[TOKENS][D], router[EXPERTS][D], identity[D][D];
     float gate[EXPERTS][FFW][D], up[EXPERTS][FFW][D], down[EXPERTS][D][FFW];
+    float bias[EXPERTS];
 } matrices;
 
 static matrices m;
@@ -63,10 +64,38 @@ static void add_expert(int e, double weight, bool is_for_input, const double *fr
         out[i] += weight * dot(m.down[e][i], hidden, FFW);
 }
 
+/* Groups by their best score, or the sum of their two best. */
+static void choose_groups(const octavo_router *router, const double *scores, bool *is_open) {
+    double groups[EXPERTS];
+    const int n = router->n_groups, size = EXPERTS / n;
+    for (int g = 0; g < n; g++) {
+        double best = -1e9, second = -1e9;
+        for (int e = g * size; e < (g + 1) * size; e++) {
+            is_open[e] = false;
+            if (scores[e] > best) {
+                second = best;
+                best = scores[e];
+            } else if (scores[e] > second) {
+                second = scores[e];
+            }
+        }
+        groups[g] = router->is_sigmoid && size > 1 ? best + second : best;
+    }
+    for (int c = 0; c < router->n_chosen_groups; c++) {
+        int best = 0;
+        for (int g = 0; g < n; g++)
+            if (groups[g] > groups[best]) best = g;
+        groups[best] = -1e9;
+        for (int e = best * size; e < (best + 1) * size; e++)
+            is_open[e] = true;
+    }
+}
+
 /* Result of a token; marks the experts it chooses. */
-static void expect(int token, const octavo_router *router, double *out, bool *is_chosen) {
-    double x[D], scores[EXPERTS], sum = 0.0, all = 0.0;
-    bool mine[EXPERTS] = {false};
+static void expect(int token, const octavo_router *router, bool has_bias, double *out,
+                   bool *is_chosen) {
+    double x[D], scores[EXPERTS], ranks[EXPERTS], sum = 0.0, all = 0.0;
+    bool mine[EXPERTS] = {false}, is_open[EXPERTS];
     for (int i = 0; i < D; i++) {
         x[i] = (double)m.embed[token][i];
         out[i] = 0.0;
@@ -75,11 +104,16 @@ static void expect(int token, const octavo_router *router, double *out, bool *is
         const double logit = dot(m.router[e], x, D);
         scores[e] = router->is_sigmoid ? 1.0 / (1.0 + exp(-logit)) : exp(logit);
         all += scores[e];
+        is_open[e] = true;
     }
+    for (int e = 0; e < EXPERTS; e++)
+        ranks[e] =
+            scores[e] / (router->is_sigmoid ? 1.0 : all) + (has_bias ? (double)m.bias[e] : 0.0);
+    if (router->n_groups > 0) choose_groups(router, ranks, is_open);
     for (int c = 0; c < CHOSEN; c++) {
         int best = -1;
         for (int e = 0; e < EXPERTS; e++)
-            if (!mine[e] && (best < 0 || scores[e] > scores[best])) best = e;
+            if (!mine[e] && is_open[e] && (best < 0 || ranks[e] > ranks[best])) best = e;
         mine[best] = is_chosen[best] = true;
         sum += scores[best];
     }
@@ -135,7 +169,8 @@ static void free_all(weights *w) {
 }
 
 /* What the experts give, times the identity. */
-static void build(octavo_program *program, const weights *w, const octavo_router *router) {
+static void build(octavo_program *program, const weights *w, const octavo_router *router,
+                  bool has_bias) {
     const int64_t vd[] = {TOKENS, D}, de[] = {D, EXPERTS}, edf[] = {EXPERTS, D, FFW};
     const int64_t efd[] = {EXPERTS, FFW, D}, dv[] = {D, D};
     const octavo_slices d = octavo_slices_make(D, 1), f = octavo_slices_make(FFW, 1);
@@ -149,9 +184,11 @@ static void build(octavo_program *program, const weights *w, const octavo_router
     int up = octavo_build_weight(&b, "moe_weights_edf", &w->up.weight, edf);
     int down = octavo_build_weight(&b, "moe_weights_efd", &w->down.weight, efd);
     int output = octavo_build_weight(&b, "vocab_dv", &w->output.weight, dv);
+    int bias =
+        has_bias ? octavo_build_vector(&b, "router_choice_bias_e", 'e', m.bias, EXPERTS) : none;
     int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
     int logits = octavo_build_matmul(&b, "router_logits_te", x, route, none, d, "e", EXPERTS, 1);
-    int chosen = octavo_build_route(&b, "router_choice_tc", logits, router);
+    int chosen = octavo_build_route(&b, "router_choice_tc", logits, bias, router);
     int rows = octavo_build_gather(&b, "moe_input_pd", x, chosen, router);
     int g = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, gate, none, chosen, d, 'f');
     int u = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, up, none, chosen, d, 'f');
@@ -208,7 +245,7 @@ static void spoil(const weights *w, const bool *is_chosen) {
     }
 }
 
-static void check_router(const octavo_router *router) {
+static void check_router(const octavo_router *router, bool has_bias) {
     static float got[TOKENS][D], again[TOKENS][D];
     double want[TOKENS][D];
     bool is_chosen[EXPERTS] = {false};
@@ -216,12 +253,12 @@ static void check_router(const octavo_router *router) {
     int n_chosen = 0;
     weights w = pack_all();
     for (int t = 0; t < TOKENS; t++)
-        expect(t, router, want[t], is_chosen);
+        expect(t, router, has_bias, want[t], is_chosen);
     for (int e = 0; e < EXPERTS; e++)
         n_chosen += is_chosen[e];
     assert_in_range(n_chosen, CHOSEN, EXPERTS - 1);
     spoil(&w, is_chosen);
-    build(&program, &w, router);
+    build(&program, &w, router, has_bias);
     run(&program, 1, 0, TOKENS, got);
     for (int t = 0; t < TOKENS; t++)
         for (int i = 0; i < D; i++)
@@ -244,12 +281,64 @@ static void test_routers(void **state) {
     make_matrices();
     for (int e = 0; e < 4; e++) /* some experts that hardly anyone wants */
         memset(m.router[e], 0, sizeof m.router[e]);
-    check_router(&(octavo_router){.scale = 1.0f, .n_chosen = CHOSEN});
-    check_router(&(octavo_router){.is_normalised = true, .scale = 1.0f, .n_chosen = CHOSEN});
-    check_router(&(octavo_router){
-        .is_sigmoid = true, .is_normalised = true, .scale = 2.5f, .n_chosen = CHOSEN});
-    check_router(&(octavo_router){
-        .is_sigmoid = true, .is_for_input = true, .scale = 1.0f, .n_chosen = CHOSEN});
+    check_router(&(octavo_router){.scale = 1.0f, .n_chosen = CHOSEN}, false);
+    check_router(&(octavo_router){.is_normalised = true, .scale = 1.0f, .n_chosen = CHOSEN}, false);
+    check_router(
+        &(octavo_router){
+            .is_sigmoid = true, .is_normalised = true, .scale = 2.5f, .n_chosen = CHOSEN},
+        false);
+    check_router(
+        &(octavo_router){
+            .is_sigmoid = true, .is_for_input = true, .scale = 1.0f, .n_chosen = CHOSEN},
+        false);
+}
+
+/* A bias makes an expert chosen, or not, but weighs nothing. */
+static void test_choice(void **state) {
+    octavo_router router = {.is_sigmoid = true, .scale = 1.0f, .n_chosen = CHOSEN};
+    (void)state;
+    make_matrices();
+    for (int e = 0; e < EXPERTS; e++)
+        m.bias[e] = e == 3 ? 1.0f : e % 4 ? 0.3f * uniform() : -2.0f;
+    check_router(&router, true);
+    router.is_normalised = true;
+    check_router(&router, true);
+    router.n_groups = 5;
+    router.n_chosen_groups = 2;
+    check_router(&router, true);
+    check_router(&router, false);
+    router.is_sigmoid = false;
+    check_router(&router, false);
+    router.n_groups = EXPERTS;
+    router.n_chosen_groups = CHOSEN;
+    check_router(&router, false);
+}
+
+/* Groups that do not divide the experts, or are too few for the choice. */
+static void test_bad_groups(void **state) {
+    static const int bad[][2] = {{3, 2}, {4, 0}, {4, 5}, {-4, 1}, {10, 1}, {40, 3}};
+    (void)state;
+    make_matrices();
+    weights w = pack_all();
+    for (size_t i = 0; i < OCTAVO_COUNT(bad); i++) {
+        const int64_t vd[] = {TOKENS, D}, de[] = {D, EXPERTS};
+        const octavo_router router = {
+            .scale = 1.0f, .n_chosen = CHOSEN, .n_groups = bad[i][0], .n_chosen_groups = bad[i][1]};
+        octavo_program program;
+        octavo_builder b;
+        octavo_error error;
+        octavo_build_start(&b, &program, MAX_TOKENS, MAX_TOKENS, true);
+        int embed = octavo_build_weight(&b, "emb_weight_vd", &w.embed.weight, vd);
+        int route = octavo_build_weight(&b, "router_weight_de", &w.router.weight, de);
+        int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
+        int logits = octavo_build_matmul(&b, "router_logits_te", x, route, OCTAVO_NO_TENSOR,
+                                         octavo_slices_make(D, 1), "e", EXPERTS, 1);
+        octavo_build_route(&b, "router_choice_tc", logits, OCTAVO_NO_TENSOR, &router);
+        x = octavo_build_select(&b, "activation_rd", x);
+        assert_int_equal(octavo_build_finish(&b, x, &error), OCTAVO_ERROR_INVALID);
+        assert_non_null(strstr(error.message, "router_choice_tc"));
+    }
+    free_all(&w);
 }
 
 /* Equal scores: the first experts. Rows of NaN choose someone, and stay NaN. */
@@ -262,7 +351,7 @@ static void test_ties(void **state) {
     make_matrices();
     memset(m.router, 0, sizeof m.router);
     weights w = pack_all();
-    build(&program, &w, &router);
+    build(&program, &w, &router, false);
     run(&program, 2, 0, TOKENS, want);
     spoil(&w, first);
     run(&program, 2, 0, TOKENS, got);
@@ -278,6 +367,8 @@ static void test_ties(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_routers),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_bad_groups),
         cmocka_unit_test(test_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

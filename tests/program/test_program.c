@@ -54,7 +54,7 @@ static int add_layer(octavo_builder *b, const weights *w, int x, int table) {
     int q = octavo_build_matmul(b, "query_tnh", in[0], qkv[0], none, d, "nh", HEADS, DIM);
     int k = octavo_build_matmul(b, "keyvalue_skh", in[1], qkv[1], none, d, "kh", KV_HEADS, DIM);
     int v = octavo_build_matmul(b, "keyvalue_skh", in[2], qkv[2], none, d, "kh", KV_HEADS, DIM);
-    q = octavo_build_rope(b, q, table, OCTAVO_ROPE_HALF);
+    q = octavo_build_rope(b, q, table, OCTAVO_ROPE_HALF, 0);
     a = octavo_build_attention(
         b, "attn_o_tnh",
         &(octavo_attention_desc){

@@ -85,6 +85,13 @@ static void gate_gelu(float *out, const float *gate, const float *up, int64_t n)
         out[i] = gelu(gate[i]) * (up ? up[i] : 1.0f);
 }
 
+static void gate_relu2(float *out, const float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] <= 0.0f ? 0.0f : gate[i];
+        out[i] = g * g * (up ? up[i] : 1.0f);
+    }
+}
+
 static void gate_swiglu(float *out, const float *gate, const float *up, float limit, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float g = gate[i] > limit ? limit : gate[i], u = up[i] > limit ? limit : up[i];
