@@ -93,6 +93,13 @@ static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *con
     const octavo_attention_heads heads = {.n_q_heads = (int32_t)config->n_heads,
                                           .n_kv_heads = (int32_t)config->n_kv_heads,
                                           .head_dim = (int32_t)config->head_dim};
+    const int64_t lanes = octavo_config_value_lanes(config);
+    if (lanes > 0) { /* values are lanes of their keys: there is one layout for it */
+        shape->layout = OCTAVO_KV_COLUMNS;
+        shape->page_elements = octavo_attention_page_elements(
+            shape->dtype, shape->page_size, heads.n_kv_heads, heads.head_dim, lanes, true);
+        return;
+    }
     shape->layout = shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
     octavo_attention_op op;
     octavo_attention_op_init(&op, &heads, shape->dtype, shape->layout, shape->page_size);
@@ -103,7 +110,7 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
                                   octavo_error *error) {
     const octavo_model_config *config = &model->network.config;
     octavo_kv_shape shape = {
-        .n_layers = config->n_layers,
+        .n_layers = config->n_kv_layers,
         .n_pages = 1,
         .page_size = options->page_size,
         .dtype = choose_kv_dtype(options),
@@ -345,7 +352,7 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .packed_bytes = model->network.weights.packed_bytes,
         .step_bytes = step_bytes(model),
         .kv_bytes = (uint64_t)kv->n_layers * model->cache.layer_bytes,
-        .position_bytes = 2 * (uint64_t)kv->n_layers *
+        .position_bytes = (octavo_config_value_lanes(config) > 0 ? 1 : 2) * (uint64_t)kv->n_layers *
                           (uint64_t)(config->n_kv_heads * config->head_dim) * element,
         .is_encoder = config->is_encoder,
         .has_pooler = config->has_pooler,

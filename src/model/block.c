@@ -4,6 +4,8 @@
  */
 #include "model/block.h"
 
+#include "model/block_latent.h"
+
 static int optional_norm(octavo_builder *builder, const octavo_block_desc *desc, const char *name,
                          int x, int scale, int bias) {
     if (scale == OCTAVO_NO_TENSOR) return x;
@@ -31,40 +33,52 @@ static int width(octavo_builder *builder, int x) {
     return x == OCTAVO_NO_TENSOR ? 0 : (int)builder->program->tensors[x].extent[1];
 }
 
+/* Norm and rope of queries or keys, in the order of the model. */
+static int norm_and_rotate(octavo_builder *builder, const octavo_block_desc *desc, const char *name,
+                           int x, int scale, octavo_slices slices) {
+    x = optional_qk_norm(builder, desc, name, x, scale, slices);
+    x = optional_rope(builder, desc, x);
+    if (desc->qk_norm == OCTAVO_QK_NORM_ROPED && desc->rope_table != OCTAVO_NO_TENSOR)
+        x = octavo_build_head_norm(builder, x, OCTAVO_NO_TENSOR, desc->norm_eps);
+    return x;
+}
+
 /* The quantised rows of x are shared by q, k and v where their weights all take them. */
-static int attention(octavo_builder *builder, const octavo_block_desc *desc, int x) {
+static int attend(octavo_builder *builder, const octavo_block_desc *desc, int x) {
     const octavo_slices d = desc->d_slices;
+    const bool has_key = desc->attn_k != OCTAVO_NO_TENSOR;
     const int weights[3] = {desc->attn_q, desc->attn_k, desc->attn_v};
-    int operands[3];
-    octavo_build_operands(builder, "activation_q_td", x, weights, operands, 3);
+    int operands[3], k = OCTAVO_NO_TENSOR, v = OCTAVO_NO_TENSOR;
+    octavo_build_operands(builder, "activation_q_td", x, weights, operands, has_key ? 3 : 1);
     int q = octavo_build_matmul(builder, "query_tnh", operands[0], desc->attn_q, desc->attn_q_bias,
                                 d, "nh", desc->n_heads, desc->head_dim);
-    int k = octavo_build_matmul(builder, "keyvalue_skh", operands[1], desc->attn_k,
+    if (has_key) {
+        k = octavo_build_matmul(builder, "keyvalue_skh", operands[1], desc->attn_k,
                                 desc->attn_k_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
-    int v = octavo_build_matmul(builder, "keyvalue_skh", operands[2], desc->attn_v,
+        v = octavo_build_matmul(builder, "keyvalue_skh", operands[2], desc->attn_v,
                                 desc->attn_v_bias, d, "kh", desc->n_kv_heads, desc->head_dim);
-    q = optional_qk_norm(builder, desc, "query_tnh", q, desc->q_norm, desc->nh_slices);
-    k = optional_qk_norm(builder, desc, "keyvalue_skh", k, desc->k_norm, desc->kh_slices);
-    q = optional_rope(builder, desc, q);
-    k = optional_rope(builder, desc, k);
-    if (desc->qk_norm == OCTAVO_QK_NORM_ROPED && desc->rope_table != OCTAVO_NO_TENSOR) {
-        q = octavo_build_head_norm(builder, q, OCTAVO_NO_TENSOR, desc->norm_eps);
-        k = octavo_build_head_norm(builder, k, OCTAVO_NO_TENSOR, desc->norm_eps);
+        k = norm_and_rotate(builder, desc, "keyvalue_skh", k, desc->k_norm, desc->kh_slices);
     }
+    q = norm_and_rotate(builder, desc, "query_tnh", q, desc->q_norm, desc->nh_slices);
     if (desc->temperature.period > 0.0f)
         q = octavo_build_temperature(builder, q, desc->temperature);
-    int attended = octavo_build_attention(builder, "attn_o_tnh",
-                                          &(octavo_attention_desc){.query = q,
-                                                                   .key = k,
-                                                                   .value = v,
-                                                                   .cache = desc->cache,
-                                                                   .sink = desc->sinks,
-                                                                   .scale = desc->attention_scale,
-                                                                   .window = desc->window,
-                                                                   .chunk = desc->chunk,
-                                                                   .soft_cap = desc->soft_cap,
-                                                                   .is_encoder = desc->is_encoder});
+    return octavo_build_attention(builder, "attn_o_tnh",
+                                  &(octavo_attention_desc){.query = q,
+                                                           .key = k,
+                                                           .value = v,
+                                                           .cache = desc->cache,
+                                                           .sink = desc->sinks,
+                                                           .scale = desc->attention_scale,
+                                                           .window = desc->window,
+                                                           .chunk = desc->chunk,
+                                                           .soft_cap = desc->soft_cap,
+                                                           .is_encoder = desc->is_encoder});
+}
+
+static int attention(octavo_builder *builder, const octavo_block_desc *desc, int x) {
     int operand;
+    int attended = desc->latent.kv_rank > 0 ? octavo_latent_attention(builder, desc, x)
+                                            : attend(builder, desc, x);
     octavo_build_operands(builder, "attn_o_tnh", attended, &desc->attn_o, &operand, 1);
     return octavo_build_matmul(builder, "activation_attention_out_td", operand, desc->attn_o,
                                desc->attn_o_bias, desc->nh_slices, "d", width(builder, x), 1);
@@ -125,7 +139,7 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
     int logits = octavo_build_matmul(builder, "router_logits_te", operand, desc->router_weight,
                                      desc->router_bias, desc->d_slices, "e", n, 1);
     int route =
-        octavo_build_route(builder, "router_choice_tc", logits, OCTAVO_NO_TENSOR, &desc->router);
+        octavo_build_route(builder, "router_choice_tc", logits, desc->choice_bias, &desc->router);
     gather(builder, &desc->router, x, route, weights, gathered);
     int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate,
                                           ffw->gate_bias, route, desc->d_slices, 'f');

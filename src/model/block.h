@@ -32,8 +32,23 @@ typedef struct octavo_ffw_desc {
     int gate_bias, up_bias, down_bias;
 } octavo_ffw_desc;
 
+/* Latent attention, in place of keys and values (and with a q_rank of attn_q):
+ *
+ *   l = norm(kv_a a)                  the latent, behind it the rotated part of keys, r = rope(...)
+ *   q = attn_q a, or q_b norm(q_a a)  of each head: key_dim lanes, and those that rotate
+ *   attend(k_b q | rope(q), l | r, l) of each head in the space of the latent, then v_b times it
+ */
+typedef struct octavo_latent_desc {
+    int64_t q_rank, kv_rank, key_dim, rope_dim; /* kv_rank 0: none */
+    octavo_slices q_slices, kv_slices, key_slices;
+    float norm_eps;
+    int q_a, q_a_bias, q_norm, q_b;
+    int kv_a, kv_a_bias, kv_norm, k_b, v_b;
+} octavo_latent_desc;
+
 typedef struct octavo_block_desc {
     int64_t n_heads, n_kv_heads, head_dim;
+    octavo_latent_desc latent;
     octavo_slices d_slices, nh_slices, kh_slices; /* of the axes summed over */
     octavo_norm norm;                             /* of norms over d */
     float norm_eps;
@@ -45,14 +60,14 @@ typedef struct octavo_block_desc {
     int ffw_norm, ffw_norm_bias, post_ffw_norm;
     int attn_sum_norm, attn_sum_norm_bias; /* of the sums */
     int ffw_sum_norm, ffw_sum_norm_bias;
-    int attn_q, attn_k, attn_v, attn_o;
+    int attn_q, attn_k, attn_v, attn_o; /* k and v OCTAVO_NO_TENSOR: cache is an earlier layer's */
     int attn_q_bias, attn_k_bias, attn_v_bias, attn_o_bias;
     octavo_qk_norm qk_norm;
     int q_norm, k_norm;
     octavo_ffw_kind ffw_kind;
     octavo_ffw_desc ffw;
     octavo_router router; /* of experts */
-    int router_weight, router_bias;
+    int router_weight, router_bias, choice_bias;
     octavo_ffw_desc shared; /* of octavo_shared_experts_block */
     int shared_router;      /* or OCTAVO_NO_TENSOR */
 

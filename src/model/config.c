@@ -49,6 +49,7 @@ static octavo_status refuse_experts(const octavo_config_reader *reader,
 }
 
 static octavo_status read_heads(const octavo_config_reader *reader, octavo_model_config *config,
+                                const octavo_family *family,
                                 const octavo_family_defaults *defaults) {
     octavo_status status = octavo_config_integer(reader, HEADS, needed_unless(defaults->n_heads), 1,
                                                  4096, &config->n_heads);
@@ -62,6 +63,7 @@ static octavo_status read_heads(const octavo_config_reader *reader, octavo_model
                                   "%lld query heads do not divide into %lld kv heads; the file is "
                                   "damaged",
                                   (long long)config->n_heads, (long long)config->n_kv_heads);
+    if (family->has_own_heads) return OCTAVO_OK;
     int64_t head_dim = defaults->head_dim ? defaults->head_dim : config->d / config->n_heads;
     if (!defaults->head_dim && !octavo_config_has(reader, HEAD_DIM) &&
         config->d % config->n_heads != 0)
@@ -186,7 +188,7 @@ static void set_usual(const octavo_config_reader *reader, octavo_model_config *c
     if (!octavo_config_is_hf(reader))
         config->qkv_bias = config->attn_o_bias = config->ffw_bias = OCTAVO_BIAS_OPTIONAL;
     config->embed_scale = config->residual_scale = config->logit_scale = 1.0f;
-    config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
+    if (config->head_dim > 0) config->attention_scale = 1.0f / sqrtf((float)config->head_dim);
     config->pairing = OCTAVO_ROPE_HALF;
     config->has_attn_norm = config->has_ffw_norm = config->has_gate = true;
     config->has_output_norm = true;
@@ -211,8 +213,8 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
         (status = read_norm_eps(reader, config, family)) ||
         (status = octavo_config_quant(reader, family->quant_method, &config->quant)) ||
         (status = read_experts(reader, config)) ||
-        (status = read_heads(reader, config, defaults)) ||
-        (status = read_rotated(reader, config, family)) ||
+        (status = read_heads(reader, config, family, defaults)) ||
+        (!family->has_own_heads && (status = read_rotated(reader, config, family))) ||
         (status = read_vocab(reader, config, defaults)) ||
         (status = read_tied(reader, config, defaults)))
         return status;
@@ -246,7 +248,8 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
     }
     if ((status = octavo_config_encoder(&reader, &loaded, family->is_encoder)) ||
         (status = family->configure(&reader, &loaded)) ||
-        (status = refuse_experts(&reader, &loaded)))
+        (status = refuse_experts(&reader, &loaded)) ||
+        (status = octavo_family_kv_layers(&reader, &loaded)))
         goto cleanup;
     if ((status = octavo_rope_fill(&loaded, error))) goto cleanup;
     *config = loaded;

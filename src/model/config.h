@@ -40,8 +40,20 @@ typedef struct octavo_rope_config {
                                               NULL without long_divisors */
 } octavo_rope_config;
 
+/* Latent attention: one narrow row for all heads, the latent and behind it the rotated part of
+ * their keys, is what the cache keeps. Queries are taken into its space, and what they attend out
+ * of it. */
+typedef struct octavo_latent_config {
+    int64_t kv_rank;   /* width of the latent; 0: no latent attention */
+    int64_t q_rank;    /* queries are made of a latent too; 0: of x */
+    int64_t key_dim;   /* of a head, without the rotated part */
+    int64_t value_dim; /* of a head */
+    float norm_eps;    /* of latents */
+} octavo_latent_config;
+
 typedef struct octavo_layer_config {
     int rope;       /* index into ropes, or OCTAVO_NO_ROPE */
+    int kv_layer;   /* whose keys and values it attends to: its own, or an earlier one's */
     int64_t window; /* of the attention; 0 none */
     int64_t chunk;  /* only keys of a position's own chunk; 0 none */
     bool is_sparse; /* feed-forward of experts */
@@ -73,6 +85,7 @@ typedef struct octavo_model_config {
                                         may be NULL */
     int n_layers;
     int64_t d, n_heads, n_kv_heads, head_dim, rope_dim, ffw, vocab, context;
+    octavo_latent_config latent; /* with it n_kv_heads is 1 and head_dim that of the cached row */
     octavo_norm norm;
     float norm_eps;
     float norm_offset; /* added to the scales of norms as they are in the file */
@@ -89,6 +102,7 @@ typedef struct octavo_model_config {
     octavo_rope_pairing pairing;
     octavo_bias qkv_bias, attn_o_bias, ffw_bias, norm_bias;
     octavo_bias expert_bias; /* of experts and their router */
+    octavo_bias choice_bias; /* of the router's scores, for the choice only */
     octavo_qk_norm qk_norm;
     octavo_fusion qkv_fusion, gate_fusion;
     bool has_attn_norm, has_ffw_norm; /* before them */
@@ -125,6 +139,7 @@ typedef struct octavo_model_config {
     int n_ropes;
     octavo_rope_config ropes[OCTAVO_MAX_ROPES];
     octavo_layer_config *layers; /* [n_layers] */
+    int n_kv_layers;             /* the first so many have keys and values of their own */
 } octavo_model_config;
 
 /* The whole configuration: common numbers, then the family's. On failure *config is empty. Statuses
@@ -132,6 +147,11 @@ typedef struct octavo_model_config {
 OCTAVO_MUST_CHECK octavo_status octavo_config_load(octavo_model_config *config,
                                                    const octavo_checkpoint *checkpoint,
                                                    octavo_error *error);
+/* Lanes of a cached key that are its value; 0: values lie apart. */
+static inline int64_t octavo_config_value_lanes(const octavo_model_config *config) {
+    return config->latent.kv_rank;
+}
+
 /* The longest sequence in which ropes turn by their short divisors, where they have others for
  * longer ones; else 0. */
 int64_t octavo_config_short_length(const octavo_model_config *config);

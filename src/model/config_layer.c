@@ -189,6 +189,41 @@ octavo_status octavo_family_biases(const octavo_config_reader *reader,
     return OCTAVO_OK;
 }
 
+/* The last of the first n layers that slides and rotates as layer i; -1 without one. */
+static int last_alike(const octavo_model_config *config, int n, int i) {
+    const octavo_layer_config *wanted = &config->layers[i];
+    while (--n >= 0) {
+        const octavo_layer_config *layer = &config->layers[n];
+        if (layer->window == wanted->window && layer->chunk == wanted->chunk &&
+            layer->rope == wanted->rope)
+            break;
+    }
+    return n;
+}
+
+octavo_status octavo_family_kv_layers(const octavo_config_reader *reader,
+                                      octavo_model_config *config) {
+    const octavo_key key = {"attention.shared_kv_layers", "num_kv_shared_layers"};
+    int64_t n_shared;
+    octavo_status status =
+        octavo_config_integer(reader, key, 0, 0, config->n_layers - 1, &n_shared);
+    if (status) return status;
+    if (n_shared > 0 && (config->latent.kv_rank > 0 || config->qkv_fusion != OCTAVO_FUSION_NONE))
+        return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
+                                  "keys and values of this architecture cannot be shared");
+    config->n_kv_layers = config->n_layers - (int)n_shared;
+    for (int i = 0; i < config->n_layers; i++) {
+        octavo_layer_config *layer = &config->layers[i];
+        layer->kv_layer = i < config->n_kv_layers ? i : last_alike(config, config->n_kv_layers, i);
+        if (layer->kv_layer < 0)
+            return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                                      "no layer before has keys and values for layer %d; the file "
+                                      "is damaged",
+                                      i);
+    }
+    return OCTAVO_OK;
+}
+
 octavo_status octavo_family_activation(const octavo_config_reader *reader, const char *key,
                                        const char *fallback, octavo_activation *activation) {
     static const struct {
@@ -201,6 +236,7 @@ octavo_status octavo_family_activation(const octavo_config_reader *reader, const
         {"gelu_new", OCTAVO_ACTIVATION_GELU_TANH},
         {"gelu_fast", OCTAVO_ACTIVATION_GELU_TANH},
         {"gelu", OCTAVO_ACTIVATION_GELU},
+        {"relu2", OCTAVO_ACTIVATION_RELU2},
     };
     const octavo_key name = {NULL, key};
     octavo_gguf_string text;
@@ -212,7 +248,7 @@ octavo_status octavo_family_activation(const octavo_config_reader *reader, const
         return OCTAVO_OK;
     }
     return octavo_config_fail(reader, name, OCTAVO_ERROR_UNSUPPORTED,
-                              "activation \"%.*s\" is not in this version; silu, gelu and "
-                              "gelu_pytorch_tanh are",
+                              "activation \"%.*s\" is not in this version; silu, gelu, "
+                              "gelu_pytorch_tanh and relu2 are",
                               (int)(text.size < 32 ? text.size : 32), text.data);
 }

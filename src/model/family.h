@@ -32,18 +32,20 @@ typedef struct octavo_family {
     const char *quant_method;     /* of config.json's quantization_config, where it can be read */
     const octavo_key_alias *keys; /* of config.json, where it calls some otherwise; or NULL */
     bool is_encoder;
+    bool has_own_heads; /* head_dim, n_kv_heads and rope_dim are its own to set */
 } octavo_family;
 
 typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
                                        octavo_model_config *config);
-octavo_family_fn octavo_family_cohere2, octavo_family_gemma, octavo_family_gemma2,
-    octavo_family_gemma3, octavo_family_glm4, octavo_family_gpt_neox, octavo_family_gpt_oss,
-    octavo_family_granite, octavo_family_llama, octavo_family_llama4, octavo_family_ministral3,
-    octavo_family_mistral, octavo_family_mixtral, octavo_family_olmo2, octavo_family_olmo3,
-    octavo_family_phi3, octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3,
-    octavo_family_qwen3_moe, octavo_family_smollm3, octavo_family_starcoder2;
-extern const octavo_weight_name octavo_family_gemma3_names[], octavo_family_glm4_names[],
-    octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
+octavo_family_fn octavo_family_cohere2, octavo_family_deepseek_v2, octavo_family_deepseek_v3,
+    octavo_family_gemma, octavo_family_gemma2, octavo_family_gemma3, octavo_family_glm4,
+    octavo_family_gpt_neox, octavo_family_gpt_oss, octavo_family_granite, octavo_family_llama,
+    octavo_family_llama4, octavo_family_ministral3, octavo_family_mistral, octavo_family_mixtral,
+    octavo_family_olmo2, octavo_family_olmo3, octavo_family_phi3, octavo_family_qwen2,
+    octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe, octavo_family_smollm3,
+    octavo_family_starcoder2;
+extern const octavo_weight_name octavo_family_deepseek_names[], octavo_family_gemma3_names[],
+    octavo_family_glm4_names[], octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
     octavo_family_gpt_oss_gguf_names[], octavo_family_mixtral_names[], octavo_family_llama4_names[],
     octavo_family_starcoder2_names[];
 
@@ -123,6 +125,10 @@ void octavo_family_set_encoder(const octavo_config_reader *reader, octavo_model_
  */
 OCTAVO_MUST_CHECK octavo_status octavo_family_types(const octavo_config_reader *reader,
                                                     octavo_model_config *config);
+/* Takes the keys and values off the last layers ("num_kv_shared_layers"): each attends to those of
+ * the last layer before them that slides and rotates as it does. When all else is known. */
+OCTAVO_MUST_CHECK octavo_status octavo_family_kv_layers(const octavo_config_reader *reader,
+                                                        octavo_model_config *config);
 
 /* The gate's activation by its name in config.json; GGUF files, which do not name it, have
  * `fallback`. */

@@ -22,6 +22,7 @@ static int64_t block_of_all(const octavo_weight *const *weights, size_t n, int64
 static void cut_slices(octavo_network *network) {
     const octavo_model_config *config = &network->config;
     int64_t d = block_of(&network->weights.output, 1), nh = 1, f = 1, expert = 1, shared = 1;
+    int64_t q = 1, kv = 1, key = 1;
     if (config->has_pooler) d = block_of(&network->weights.pooler, d);
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_weights *w = &network->weights.layers[i];
@@ -30,6 +31,10 @@ static void cut_slices(octavo_network *network) {
         const octavo_weight *sparse[] = {&w->router, &w->expert_gate, &w->expert_up};
         const octavo_weight *beside[] = {&w->shared_gate, &w->shared_up, &w->shared_router};
         nh = block_of(&w->attn_o, nh);
+        d = block_of(&w->latent.q_a, block_of(&w->latent.kv_a, d));
+        q = block_of(&w->latent.q_b, q);
+        kv = block_of(&w->latent.v_b, kv);
+        key = block_of(&w->latent.k_b, key);
         d = block_of_all(always, OCTAVO_COUNT(always), d);
         if (!config->layers[i].is_sparse) {
             d = block_of_all(dense, config->has_gate ? 2 : 1, d);
@@ -43,10 +48,16 @@ static void cut_slices(octavo_network *network) {
         shared = block_of(&w->shared_down, shared);
     }
     network->d_slices = octavo_slices_make(config->d, d);
-    network->nh_slices = octavo_slices_make(config->n_heads * config->head_dim,
-                                            octavo_slices_unit(config->head_dim, nh));
+    const octavo_latent_config *latent = &config->latent;
+    const int64_t head = latent->kv_rank > 0 ? latent->value_dim : config->head_dim;
+    network->nh_slices = octavo_slices_make(config->n_heads * head, octavo_slices_unit(head, nh));
     network->kh_slices =
         octavo_slices_make(config->n_kv_heads * config->head_dim, config->head_dim);
+    if (latent->q_rank > 0) network->q_slices = octavo_slices_make(latent->q_rank, q);
+    if (latent->kv_rank > 0) {
+        network->kv_slices = octavo_slices_make(latent->kv_rank, kv);
+        network->key_slices = octavo_slices_make(latent->key_dim, key);
+    }
     network->f_slices = octavo_slices_make(config->ffw, f);
     if (config->ffw_expert > 0)
         network->expert_slices = octavo_slices_make(config->ffw_expert, expert);
@@ -105,30 +116,91 @@ static octavo_block_desc describe_sizes(const octavo_network *network) {
     };
 }
 
-static void describe_attention(octavo_builder *builder, const octavo_model_config *c,
-                               const octavo_layer_weights *w, octavo_block_desc *desc) {
+static octavo_latent_desc describe_latent(octavo_builder *builder, const octavo_network *network,
+                                          const octavo_layer_weights *w) {
+    const octavo_model_config *c = &network->config;
+    const octavo_latent_config *l = &c->latent;
+    const int64_t head = l->key_dim + c->rope_dim;
+    const int64_t dq[] = {c->d, l->q_rank}, qnh[] = {l->q_rank, c->n_heads, head};
+    const int64_t dl[] = {c->d, c->head_dim}, nhl[] = {c->n_heads, l->key_dim, l->kv_rank};
+    const int64_t nlh[] = {c->n_heads, l->kv_rank, l->value_dim};
+    octavo_latent_desc desc = {
+        .q_rank = l->q_rank,
+        .kv_rank = l->kv_rank,
+        .key_dim = l->key_dim,
+        .rope_dim = c->rope_dim,
+        .q_slices = network->q_slices,
+        .kv_slices = network->kv_slices,
+        .key_slices = network->key_slices,
+        .norm_eps = l->norm_eps,
+        .kv_a = octavo_build_weight(builder, "attn_kv_a_weight_dl", &w->latent.kv_a, dl),
+        .kv_a_bias =
+            vector_or_none(builder, "attn_kv_a_bias_l", 'l', w->latent.kv_a_bias, c->head_dim),
+        .kv_norm = octavo_build_vector(builder, "norm_scale", 'l', w->latent.kv_norm, l->kv_rank),
+        .k_b = octavo_build_weight(builder, "attn_k_b_weight_nhl", &w->latent.k_b, nhl),
+        .v_b = octavo_build_weight(builder, "attn_v_b_weight_nlh", &w->latent.v_b, nlh),
+    };
+    if (l->q_rank == 0) return desc;
+    desc.q_a = octavo_build_weight(builder, "attn_q_a_weight_dl", &w->latent.q_a, dq);
+    desc.q_a_bias = vector_or_none(builder, "attn_q_a_bias_l", 'l', w->latent.q_a_bias, l->q_rank);
+    desc.q_norm = octavo_build_vector(builder, "norm_scale", 'l', w->latent.q_norm, l->q_rank);
+    desc.q_b = octavo_build_weight(builder, "attn_q_b_weight_lnh", &w->latent.q_b, qnh);
+    return desc;
+}
+
+static void describe_qkv(octavo_builder *builder, const octavo_model_config *c,
+                         const octavo_layer_weights *w, bool has_key, octavo_block_desc *desc) {
     const int64_t dnh[] = {c->d, c->n_heads, c->head_dim},
                   dkh[] = {c->d, c->n_kv_heads, c->head_dim};
-    const int64_t nhd[] = {c->n_heads, c->head_dim, c->d};
     const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
     const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
-    desc->attn_norm = vector_or_none(builder, "norm_scale", 'd', w->attn_norm, c->d);
-    desc->attn_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->attn_norm_bias, c->d);
-    desc->post_attn_norm = vector_or_none(builder, "norm_scale", 'd', w->post_attn_norm, c->d);
     desc->attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, dnh);
-    desc->attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh);
-    desc->attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh);
-    desc->attn_o = octavo_build_weight(builder, "attn_o_weight_nhd", &w->attn_o, nhd);
+    desc->attn_k = desc->attn_v = OCTAVO_NO_TENSOR;
+    if (has_key) {
+        desc->attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh);
+        desc->attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh);
+    }
     desc->attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh);
     desc->attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh);
     desc->attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh);
-    desc->attn_o_bias = vector_or_none(builder, "attn_o_bias_d", 'd', w->attn_o_bias, c->d);
     desc->q_norm = is_whole ? vector_or_none(builder, "norm_scale", 'n', w->q_norm, nh)
                             : vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim);
     desc->k_norm = is_whole ? vector_or_none(builder, "norm_scale", 'k', w->k_norm, kh)
                             : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
+}
+
+/* The cache that a layer, the one at hand or an earlier one, has. */
+static int cache_of(octavo_builder *builder, const octavo_model_config *c, int layer) {
+    if (layer == builder->layer)
+        return octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim);
+    for (int i = 0; i < builder->program->n_tensors; i++) {
+        const octavo_tensor *tensor = &builder->program->tensors[i];
+        if (tensor->kind == OCTAVO_TENSOR_CACHE && tensor->layer == layer) return i;
+    }
+    return OCTAVO_NO_TENSOR;
+}
+
+static void describe_attention(octavo_builder *builder, const octavo_network *network, int layer,
+                               octavo_block_desc *desc) {
+    const octavo_model_config *c = &network->config;
+    const octavo_layer_weights *w = &network->weights.layers[layer];
+    const int source = c->layers[layer].kv_layer;
+    const bool is_latent = c->latent.kv_rank > 0;
+    const int64_t nhd[] = {c->n_heads, is_latent ? c->latent.value_dim : c->head_dim, c->d};
+    const int64_t lnh[] = {c->d, c->n_heads, c->latent.key_dim + c->rope_dim};
+    desc->attn_norm = vector_or_none(builder, "norm_scale", 'd', w->attn_norm, c->d);
+    desc->attn_norm_bias = vector_or_none(builder, "norm_bias", 'd', w->attn_norm_bias, c->d);
+    desc->post_attn_norm = vector_or_none(builder, "norm_scale", 'd', w->post_attn_norm, c->d);
+    if (is_latent)
+        desc->latent = describe_latent(builder, network, w);
+    else
+        describe_qkv(builder, c, w, source == layer, desc);
+    if (is_latent && c->latent.q_rank == 0)
+        desc->attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, lnh);
+    desc->attn_o = octavo_build_weight(builder, "attn_o_weight_nhd", &w->attn_o, nhd);
+    desc->attn_o_bias = vector_or_none(builder, "attn_o_bias_d", 'd', w->attn_o_bias, c->d);
     desc->sinks = vector_or_none(builder, "attn_sinks_n", 'n', w->sinks, c->n_heads);
-    desc->cache = octavo_build_cache(builder, "keyvalue_skh", c->n_kv_heads, c->head_dim);
+    desc->cache = cache_of(builder, c, source);
 }
 
 static void describe_ffw_norms(octavo_builder *builder, const octavo_model_config *c,
@@ -200,6 +272,8 @@ static void describe_sparse(octavo_builder *builder, const octavo_network *netwo
     desc->ffw_kind = OCTAVO_FFW_EXPERTS;
     desc->router_weight = octavo_build_weight(builder, "router_weight_de", &w->router, de);
     desc->router_bias = vector_or_none(builder, "router_bias_e", 'e', w->router_bias, c->n_experts);
+    desc->choice_bias =
+        vector_or_none(builder, "router_choice_bias_e", 'e', w->choice_bias, c->n_experts);
     desc->ffw = describe_experts(builder, network, w);
     desc->shared_router = OCTAVO_NO_TENSOR;
     if (c->ffw_shared == 0) return;
@@ -215,7 +289,7 @@ static octavo_block_desc describe_layer(octavo_builder *builder, const octavo_ne
     const octavo_layer_weights *w = &network->weights.layers[layer];
     const octavo_layer_config *l = &c->layers[layer];
     octavo_block_desc desc = describe_sizes(network);
-    describe_attention(builder, c, w, &desc);
+    describe_attention(builder, network, layer, &desc);
     describe_ffw_norms(builder, c, w, &desc);
     if (l->is_sparse)
         describe_sparse(builder, network, w, &desc);

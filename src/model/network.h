@@ -16,6 +16,8 @@ typedef struct octavo_network {
     octavo_slices kh_slices;                    /* kv heads x head width */
     octavo_slices f_slices;                     /* feed-forward width */
     octavo_slices expert_slices, shared_slices; /* those of experts */
+    octavo_slices q_slices, kv_slices;          /* latents of queries, of keys and values */
+    octavo_slices key_slices;                   /* lanes of a head's key that do not rotate */
 } octavo_network;
 
 /* Reads configuration and weights. On failure *network is empty. */

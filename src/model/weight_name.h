@@ -35,6 +35,16 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_ATTN_V_BIAS,
     OCTAVO_ROLE_ATTN_O_BIAS,
     OCTAVO_ROLE_SINKS,
+    OCTAVO_ROLE_LATENT_Q_A, /* of latent attention: into the latent of queries, its norm, */
+    OCTAVO_ROLE_LATENT_Q_A_BIAS,
+    OCTAVO_ROLE_LATENT_Q_NORM,
+    OCTAVO_ROLE_LATENT_Q_B,  /* and out of it; */
+    OCTAVO_ROLE_LATENT_KV_A, /* into the latent of keys and values, */
+    OCTAVO_ROLE_LATENT_KV_A_BIAS,
+    OCTAVO_ROLE_LATENT_KV_NORM,
+    OCTAVO_ROLE_LATENT_KV_B, /* and out of it, each head's keys and then its values, */
+    OCTAVO_ROLE_LATENT_K_B,  /* or apart, that of keys with its axes swapped */
+    OCTAVO_ROLE_LATENT_V_B,
     OCTAVO_ROLE_Q_NORM,
     OCTAVO_ROLE_K_NORM,
     OCTAVO_ROLE_POST_ATTN_NORM,
@@ -53,6 +63,7 @@ typedef enum octavo_weight_role {
     OCTAVO_ROLE_EXPERT_UP_APART,
     OCTAVO_ROLE_EXPERT_DOWN_APART,
     OCTAVO_ROLE_ROUTER_BIAS,
+    OCTAVO_ROLE_CHOICE_BIAS,
     OCTAVO_ROLE_EXPERT_GATE_UP_BIAS,
     OCTAVO_ROLE_EXPERT_GATE_BIAS,
     OCTAVO_ROLE_EXPERT_UP_BIAS,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "model/weights_latent.h"
 #include "model/weights_load.h"
 
 static const octavo_row_map whole = {0};
@@ -34,10 +35,12 @@ static void map_qkv(const octavo_model_config *c, octavo_row_map rows[3]) {
     }
 }
 
-static octavo_status load_attention(octavo_loader *load, int layer) {
+/* Layers that attend to another's keys and values have queries only. */
+static octavo_status load_qkv(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
+    const size_t n = c->layers[layer].kv_layer == layer ? 3 : 1;
     const bool is_fused = c->qkv_fusion != OCTAVO_FUSION_NONE;
     const struct {
         octavo_weight_role role, bias_role;
@@ -52,7 +55,7 @@ static octavo_status load_attention(octavo_loader *load, int layer) {
     octavo_row_map rows[3];
     octavo_status status;
     map_qkv(c, rows);
-    for (size_t i = 0; i < OCTAVO_COUNT(list); i++) {
+    for (size_t i = 0; i < n; i++) {
         if ((status = octavo_load_matrix(load, list[i].weight, list[i].n, c->d, rows[i],
                                          is_fused ? OCTAVO_ROLE_ATTN_QKV : list[i].role, layer)) ||
             (status =
@@ -60,7 +63,18 @@ static octavo_status load_attention(octavo_loader *load, int layer) {
                                   is_fused ? OCTAVO_ROLE_ATTN_QKV_BIAS : list[i].bias_role, layer)))
             return status;
     }
-    if ((status = octavo_load_matrix(load, &w->attn_o, c->d, nh, whole, OCTAVO_ROLE_ATTN_O, layer)))
+    return OCTAVO_OK;
+}
+
+static octavo_status load_attention(octavo_loader *load, int layer) {
+    octavo_layer_weights *w = &load->weights->layers[layer];
+    const octavo_model_config *c = load->config;
+    const bool is_latent = c->latent.kv_rank > 0;
+    const int64_t inputs = c->n_heads * (is_latent ? c->latent.value_dim : c->head_dim);
+    octavo_status status;
+    if ((status = is_latent ? octavo_load_latent(load, layer) : load_qkv(load, layer)) ||
+        (status =
+             octavo_load_matrix(load, &w->attn_o, c->d, inputs, whole, OCTAVO_ROLE_ATTN_O, layer)))
         return status;
     if ((status = octavo_load_bias(load, &w->sinks, c->n_heads,
                                    c->has_sinks ? OCTAVO_BIAS_NEEDED : OCTAVO_BIAS_NONE, whole,
@@ -150,6 +164,8 @@ static octavo_status load_sparse(octavo_loader *load, int layer) {
     octavo_status status;
     if ((status = octavo_load_matrix(load, &w->router, c->n_experts, d, whole, OCTAVO_ROLE_ROUTER,
                                      layer)) ||
+        (status = octavo_load_bias(load, &w->choice_bias, c->n_experts, c->choice_bias, whole,
+                                   OCTAVO_ROLE_CHOICE_BIAS, layer)) ||
         (status = octavo_load_experts(
              load, &w->expert_gate, f, d, gate,
              is_columns ? OCTAVO_ROLE_EXPERT_GATE_UP : OCTAVO_ROLE_EXPERT_GATE, layer)) ||
@@ -176,7 +192,8 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
-    const bool has_qk_norm = is_whole || c->qk_norm == OCTAVO_QK_NORM_HEAD;
+    const bool has_q_norm = is_whole || c->qk_norm == OCTAVO_QK_NORM_HEAD;
+    const bool has_k_norm = has_q_norm && c->layers[layer].kv_layer == layer;
     const struct {
         octavo_weight_role role;
         const float **vector;
@@ -185,8 +202,8 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
     } list[] = {
         {OCTAVO_ROLE_ATTN_NORM, &w->attn_norm, c->d, c->has_attn_norm},
         {OCTAVO_ROLE_FFW_NORM, &w->ffw_norm, c->d, c->has_ffw_norm},
-        {OCTAVO_ROLE_Q_NORM, &w->q_norm, (is_whole ? c->n_heads : 1) * c->head_dim, has_qk_norm},
-        {OCTAVO_ROLE_K_NORM, &w->k_norm, (is_whole ? c->n_kv_heads : 1) * c->head_dim, has_qk_norm},
+        {OCTAVO_ROLE_Q_NORM, &w->q_norm, (is_whole ? c->n_heads : 1) * c->head_dim, has_q_norm},
+        {OCTAVO_ROLE_K_NORM, &w->k_norm, (is_whole ? c->n_kv_heads : 1) * c->head_dim, has_k_norm},
         {OCTAVO_ROLE_POST_ATTN_NORM, &w->post_attn_norm, c->d, c->has_post_norms},
         {OCTAVO_ROLE_POST_FFW_NORM, &w->post_ffw_norm, c->d, c->has_post_norms},
         {OCTAVO_ROLE_ATTN_SUM_NORM, &w->attn_sum_norm, c->d, c->has_sum_norms},

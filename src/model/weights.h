@@ -13,7 +13,16 @@
 
 #include "octavo/model.h"
 
+/* With a q_rank q_a and q_b are there in place of attn_q. */
+typedef struct octavo_latent_weights {
+    octavo_weight q_a, q_b; /* [rank, d], [n (key + rope), rank] */
+    octavo_weight kv_a;     /* [rank + rope, d] */
+    octavo_weight k_b, v_b; /* stacks of n: [rank, key], [value, rank] */
+    const float *q_a_bias, *kv_a_bias, *q_norm, *kv_norm;
+} octavo_latent_weights;
+
 typedef struct octavo_layer_weights {
+    octavo_latent_weights latent; /* with config.latent, in place of attn_k and attn_v */
     octavo_weight attn_q, attn_k, attn_v, attn_o; /* [n h, d], [k h, d], [k h, d], [d, n h] */
     octavo_weight ffw_gate, ffw_up, ffw_down;     /* [f, d] with config.has_gate, [f, d], [d, f] */
     octavo_weight router;                         /* [e, d] of sparse layers, which have the */
@@ -30,7 +39,7 @@ typedef struct octavo_layer_weights {
     const float *attn_sum_norm, *attn_sum_norm_bias;      /* [d], or NULL */
     const float *ffw_sum_norm, *ffw_sum_norm_bias;        /* [d], or NULL */
     const float *sinks;                                   /* [n] with config.has_sinks */
-    const float *router_bias;                             /* [e], or NULL */
+    const float *router_bias, *choice_bias;               /* [e], or NULL */
     const float *expert_gate_bias, *expert_up_bias, *expert_down_bias; /* [e f], [e d], or NULL */
     const float *q_norm, *k_norm; /* [h] or [n h] and [k h] by config.qk_norm */
 } octavo_layer_weights;

@@ -7,10 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "model/weights_f8.h"
-#include "model/weights_groups.h"
+#include "model/weights_find.h"
 #include "model/weights_mxfp4.h"
-#include "model/weights_pack.h"
 #include "model/weights_type.h"
 
 #include <stdio.h>
@@ -104,7 +102,7 @@ static octavo_status widen(octavo_loader *load, const octavo_checkpoint_tensor *
 
 /* "NAME.scale" beside "NAME.weight": a factor for the whole product, in stacks one for each matrix,
  * as GGUF files of NVFP4 and of BitNet have it. */
-static octavo_status load_factors(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
+octavo_status octavo_load_factors(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                   octavo_weight *weight) {
     const int64_t n = weight->stack ? weight->stack : 1;
     char name[OCTAVO_WEIGHT_NAME_SIZE];
@@ -133,21 +131,13 @@ static octavo_status find_type(octavo_loader *load, const octavo_checkpoint_tens
                               : "convert the model to F32, F16 or BF16");
 }
 
-/* A matrix as it is found; the source points into it. */
-typedef struct found_matrix {
-    octavo_checkpoint_tensor tensor;
-    octavo_f8_source f8;
-    octavo_groups_source groups;
-    octavo_pack_source source;
-} found_matrix;
-
 /* The part of a tensor's bytes that n of its rows are. */
 static size_t share_of(size_t bytes, int64_t n, const octavo_row_map *rows) {
     return rows->all ? bytes / (size_t)rows->all * (size_t)n : bytes;
 }
 
 static octavo_status find_groups(octavo_loader *load, const octavo_weight *weight, const char *name,
-                                 octavo_row_map rows, found_matrix *found) {
+                                 octavo_row_map rows, octavo_found_matrix *found) {
     octavo_groups_source *groups = &found->groups;
     octavo_status status = octavo_groups_find(load, name, weight, rows, groups);
     if (status) return status;
@@ -165,11 +155,9 @@ static octavo_status find_groups(octavo_loader *load, const octavo_weight *weigh
     return OCTAVO_OK;
 }
 
-/* Finds one matrix of the extents of `weight`, of a stack that of an expert, and checks its shape.
- */
-static octavo_status find_matrix(octavo_loader *load, const octavo_weight *weight,
-                                 octavo_row_map rows, octavo_weight_role role, int layer,
-                                 int expert, found_matrix *found) {
+octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
+                               octavo_row_map rows, octavo_weight_role role, int layer, int expert,
+                               octavo_found_matrix *found) {
     const octavo_quant_kind quant = load->config->quant.kind;
     const octavo_column_map none = {0};
     char name[OCTAVO_WEIGHT_NAME_SIZE];
@@ -200,10 +188,10 @@ static octavo_status find_matrix(octavo_loader *load, const octavo_weight *weigh
 
 octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
                                  octavo_row_map rows, octavo_weight_role role, int layer) {
-    found_matrix found;
+    octavo_found_matrix found;
     *weight = (octavo_weight){.n = n, .k = k};
-    octavo_status status = find_matrix(load, weight, rows, role, layer, 0, &found);
-    if (status || (status = load_factors(load, found.source.tensor, weight))) return status;
+    octavo_status status = octavo_load_find(load, weight, rows, role, layer, 0, &found);
+    if (status || (status = octavo_load_factors(load, found.source.tensor, weight))) return status;
     weight->order = found.source.order;
     weight->type = octavo_weights_choose(load->options->weights, role, found.source.type,
                                          (rows.all ? rows.all : n) * k, k);
@@ -225,9 +213,8 @@ static void choose_stack_type(const octavo_loader *load, octavo_weight *stack,
                                         stack->stack * stack->n * stack->k, stack->k);
 }
 
-static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight,
-                                      octavo_row_map map, octavo_column_map columns,
-                                      octavo_weight_role role, int layer) {
+octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octavo_row_map map,
+                                octavo_column_map columns, octavo_weight_role role, int layer) {
     const bool is_columns = columns.columns > 0;
     const int64_t rows = is_columns ? weight->k : map.all ? map.all : weight->n;
     const int64_t width = is_columns ? columns.columns : weight->k;
@@ -250,7 +237,7 @@ static octavo_status load_whole_stack(octavo_loader *load, octavo_weight *weight
                               "tensor \"%s\" (%s): type %s with outputs in columns cannot be run",
                               tensor.name, tensor.path, tensor.type_name);
     choose_stack_type(load, weight, type, role);
-    if ((status = load_factors(load, &tensor, weight)) ||
+    if ((status = octavo_load_factors(load, &tensor, weight)) ||
         (status = octavo_pack_alloc(load, weight, tensor.name)))
         return status;
     const size_t bytes = tensor.bytes / (size_t)weight->stack;
@@ -337,8 +324,8 @@ static octavo_status load_apart(octavo_loader *load, octavo_weight *weight, octa
     int32_t *orders = NULL;
     octavo_status status = OCTAVO_OK;
     for (int e = 0; e < weight->stack && !status; e++) {
-        found_matrix found;
-        if ((status = find_matrix(load, weight, whole, role, layer, e, &found))) return status;
+        octavo_found_matrix found;
+        if ((status = octavo_load_find(load, weight, whole, role, layer, e, &found))) return status;
         const octavo_checkpoint_tensor *tensor = found.source.tensor;
         if (e == 0) {
             first = found.source.type;
@@ -380,7 +367,7 @@ static octavo_status load_gguf_experts(octavo_loader *load, octavo_weight *weigh
             role = OCTAVO_ROLE_EXPERT_GATE_UP;
         }
     }
-    return load_whole_stack(load, weight, rows, none, role, layer);
+    return octavo_load_stack(load, weight, rows, none, role, layer);
 }
 
 octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
@@ -389,7 +376,7 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
     if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
         return load_mxfp4_stack(load, weight, columns, role, layer);
-    if (columns.columns > 0) return load_whole_stack(load, weight, whole, columns, role, layer);
+    if (columns.columns > 0) return octavo_load_stack(load, weight, whole, columns, role, layer);
     if (load->checkpoint->gguf) return load_gguf_experts(load, weight, role, layer);
     return load_apart(load, weight, role, layer);
 }

@@ -51,6 +51,10 @@ typedef struct octavo_column_map {
 OCTAVO_MUST_CHECK octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight,
                                                     int64_t n, int64_t k, octavo_column_map columns,
                                                     octavo_weight_role role, int layer);
+/* The same of so many matrices as weight says, in one tensor of its shape. */
+OCTAVO_MUST_CHECK octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight,
+                                                  octavo_row_map rows, octavo_column_map columns,
+                                                  octavo_weight_role role, int layer);
 /* That a tensor has another shape than the n axes wanted. */
 octavo_status octavo_load_fail_shape(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
                                      int n, const int64_t *wanted);

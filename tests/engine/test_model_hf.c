@@ -9,9 +9,9 @@
 #include "octavo/inspect.h"
 #include "octavo/template.h"
 
-static const char *const models[] = {"llama_tied",    "gemma3",    "olmo2",     "phi3",
-                                     "cohere2",       "gpt_neox",  "qwen2_moe", "llama4_scout",
-                                     "gpt_oss_mxfp4", "ministral3"};
+static const char *const models[] = {"llama_tied",    "gemma3",     "olmo2",       "phi3",
+                                     "cohere2",       "gpt_neox",   "qwen2_moe",   "llama4_scout",
+                                     "gpt_oss_mxfp4", "ministral3", "deepseek_v2", "deepseek_v3"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -206,6 +206,32 @@ static const variant variants[] = {
     {"llama4_scout", {{"use_qk_norm", "false"}}, true},
     {"llama4_scout", {{"num_experts_per_tok", "2"}}, true},
     {"qwen2_moe", {{"norm_topk_prob", "true"}}, true},
+    {"deepseek_v3",
+     {{"scoring_func", ""},
+      {"topk_method", ""},
+      {"norm_topk_prob", ""},
+      {"routed_scaling_factor", ""},
+      {"rms_norm_eps", ""},
+      {"num_key_value_heads", ""},
+      {"moe_layer_freq", ""}},
+     false},
+    {"deepseek_v3", {{"rope_interleave", ""}}, true},
+    {"deepseek_v3", {{"n_group", "1"}, {"topk_group", "1"}}, true},
+    {"deepseek_v3", {{"topk_method", "\"group_limited_greedy\""}}, true},
+    {"deepseek_v3", {{"scoring_func", "\"softmax\""}}, true},
+    {"deepseek_v3", {{"norm_topk_prob", "false"}}, true},
+    {"deepseek_v2",
+     {{"rope_scaling", ""},
+      {"rope_theta", ""},
+      {"n_shared_experts", ""},
+      {"scoring_func", ""},
+      {"rope_parameters", "{\"rope_type\": \"yarn\", \"factor\": 8, \"mscale\": 0.707, "
+                          "\"mscale_all_dim\": 0.707, \"original_max_position_embeddings\": 64, "
+                          "\"rope_theta\": 10000}"}},
+     false},
+    {"deepseek_v2", {{"topk_method", "\"greedy\""}}, true},
+    {"deepseek_v2", {{"norm_topk_prob", "true"}}, true},
+    {"deepseek_v2", {{"attention_bias", "false"}}, true},
     {"qwen2_moe", {{"num_experts_per_tok", "2"}}, true},
     {"gpt_oss_mxfp4",
      {{"quantization_config", ""},

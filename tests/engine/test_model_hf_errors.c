@@ -146,6 +146,29 @@ static const bad_config ministral3_configs[] = {
      OCTAVO_ERROR_FORMAT, "original_max_position_embeddings"},
 };
 
+static const bad_config deepseek_configs[] = {
+    {"kv_lora_rank", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"kv_lora_rank", "540", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"q_lora_rank", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"qk_rope_head_dim", "7", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"v_head_dim", "-1", OCTAVO_ERROR_FORMAT, NULL},
+    {"rope_interleave", "1", OCTAVO_ERROR_FORMAT, NULL},
+    {"topk_method", "\"best\"", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"topk_method", "\"best\"", OCTAVO_ERROR_UNSUPPORTED, "noaux_tc"},
+    {"scoring_func", "\"tanh\"", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"n_group", "3", OCTAVO_ERROR_FORMAT, NULL},
+    {"topk_group", "5", OCTAVO_ERROR_FORMAT, NULL},
+    {"topk_group", "1", OCTAVO_ERROR_FORMAT, NULL},
+    {"n_routed_experts", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"moe_intermediate_size", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"n_shared_experts", "-1", OCTAVO_ERROR_FORMAT, NULL},
+    {"first_k_dense_replace", "-1", OCTAVO_ERROR_FORMAT, NULL},
+    {"moe_layer_freq", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"routed_scaling_factor", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"rope_scaling", YARN(", \"mscale_all_dim\": []"), OCTAVO_ERROR_FORMAT,
+     "\"rope_scaling.mscale_all_dim\""},
+};
+
 static void test_configs(void **state) {
     (void)state;
     check_configs("llama_tied", llama_configs, OCTAVO_COUNT(llama_configs), "config.json");
@@ -158,6 +181,7 @@ static void test_configs(void **state) {
                   "config.json");
     check_configs("llama4_scout", llama4_configs, OCTAVO_COUNT(llama4_configs), "config.json");
     check_configs("gpt_oss_mxfp4", gpt_oss_configs, OCTAVO_COUNT(gpt_oss_configs), "config.json");
+    check_configs("deepseek_v3", deepseek_configs, OCTAVO_COUNT(deepseek_configs), "config.json");
 }
 
 static void test_contradicting_layers(void **state) {
@@ -229,6 +253,17 @@ static void test_shapes(void **state) {
         {"intermediate_size", "72", OCTAVO_ERROR_FORMAT,
          "shape [4, 128, 2, 16] where the config.json asks for [4, 144, 2, 16]"},
     };
+    static const bad_config deepseek[] = {
+        {"v_head_dim", "21", OCTAVO_ERROR_FORMAT, "\"model.layers.0.self_attn.kv_b_proj.weight\""},
+        {"kv_lora_rank", "17", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.0.self_attn.kv_a_proj_with_mqa.weight\""},
+        {"q_lora_rank", "null", OCTAVO_ERROR_NOT_FOUND,
+         "\"model.layers.0.self_attn.q_proj.weight\""},
+        {"first_k_dense_replace", "0", OCTAVO_ERROR_NOT_FOUND,
+         "\"model.layers.0.mlp.gate.weight\""},
+        {"n_shared_experts", "2", OCTAVO_ERROR_FORMAT,
+         "\"model.layers.1.mlp.shared_experts.gate_proj.weight\""},
+    };
     (void)state;
     check_configs("llama_tied", llama, OCTAVO_COUNT(llama), "model.safetensors");
     check_configs("gemma3", gemma, OCTAVO_COUNT(gemma), "model.safetensors");
@@ -237,6 +272,7 @@ static void test_shapes(void **state) {
     check_configs("qwen2_moe", qwen2_moe, OCTAVO_COUNT(qwen2_moe), "model.safetensors");
     check_configs("llama4_scout", llama4, OCTAVO_COUNT(llama4), "model.safetensors");
     check_configs("gpt_oss_mxfp4", gpt_oss, OCTAVO_COUNT(gpt_oss), "model.safetensors");
+    check_configs("deepseek_v3", deepseek, OCTAVO_COUNT(deepseek), "model.safetensors");
 }
 
 /* A tensor of zeros at the end, in place of one of that name. */
@@ -279,9 +315,9 @@ static void test_half_blocks(void **state) {
 }
 
 static void test_tensors(void **state) {
-    static const char *const names[] = {"llama_tied", "gemma3",       "olmo2",
-                                        "phi3",       "cohere2",      "gpt_neox",
-                                        "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4"};
+    static const char *const names[] = {
+        "llama_tied", "gemma3",       "olmo2",         "phi3",        "cohere2",    "gpt_neox",
+        "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4", "deepseek_v2", "deepseek_v3"};
     (void)state;
     for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;

@@ -8,10 +8,11 @@
 #include "hf_bits.h"
 
 static const char *const names[] = {
-    "llama",     "llama_rope3", "llama_tied",   "mistral",         "qwen2",    "qwen3",
-    "gemma",     "gemma2",      "gemma3",       "olmo2",           "granite",  "smollm3",
-    "phi3",      "cohere2",     "glm4",         "starcoder2",      "gpt_neox", "mixtral",
-    "qwen2_moe", "qwen3_moe",   "llama4_scout", "llama4_maverick", "gpt_oss",  "gpt_oss_mxfp4"};
+    "llama",        "llama_rope3",     "llama_tied", "mistral",       "qwen2",
+    "qwen3",        "gemma",           "gemma2",     "gemma3",        "olmo2",
+    "granite",      "smollm3",         "phi3",       "cohere2",       "glm4",
+    "starcoder2",   "gpt_neox",        "mixtral",    "qwen2_moe",     "qwen3_moe",
+    "llama4_scout", "llama4_maverick", "gpt_oss",    "gpt_oss_mxfp4", "deepseek_v3"};
 
 enum { N = sizeof names / sizeof *names };
 

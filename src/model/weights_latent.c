@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Latent attention. What leads out of the latent lies in one matrix, rows of each head's keys and
+ * then of its values, or newer GGUF files have it apart. Values take the rows as they are; queries
+ * go the other way, so that of keys the axes are swapped. Newer files have it so; floats are
+ * swapped here as they are, and codes, whose blocks lie along the other axis, as the f32 that they
+ * stand for: an axis as short as a head's, so a small part of any model.
+ */
+#include "model/weights_latent.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/weights_find.h"
+#include "model/weights_type.h"
+
+#include <string.h>
+
+/* ---- out of the latent ---- */
+
+/* The matrix of both. */
+typedef struct latent_matrix {
+    octavo_found_matrix found;
+    int64_t key_dim, head_rows; /* rows of a head: those of keys first, and all */
+} latent_matrix;
+
+/* Rows of it from `first` on, and as a matrix of their own. */
+typedef struct row_part {
+    const octavo_pack_source *whole;
+    int64_t first;
+} row_part;
+
+static bool fill_part(const void *cookie, uint8_t *to, int64_t row, int n) {
+    const row_part *part = cookie;
+    return part->whole->fill(part->whole->cookie, to, part->first + row, n);
+}
+
+static octavo_pack_source part_source(const row_part *part) {
+    octavo_pack_source source = *part->whole;
+    source.begin = (size_t)part->first * source.row_bytes;
+    source.beside_bytes = 0;
+    if (!source.fill) return source;
+    source.fill = fill_part;
+    source.cookie = part;
+    return source;
+}
+
+/* Keys of a head with their axes swapped: [n, k] f32. */
+typedef struct swapped_keys {
+    float *values;
+    uint8_t *rows, *panel; /* of up to 32 of its keys */
+    float *columns;        /* [n, 32]: their values */
+    int64_t n, k;
+} swapped_keys;
+
+static bool fill_swapped(const void *cookie, uint8_t *to, int64_t row, int n) {
+    const swapped_keys *keys = cookie;
+    memcpy(to, keys->values + row * keys->k, (size_t)n * (size_t)keys->k * sizeof(float));
+    return true;
+}
+
+static size_t row_bytes_of(octavo_weight_type type, int64_t k) {
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    return (size_t)(k / info->source_inputs) * (size_t)info->source_bytes;
+}
+
+/* False: what the rows are made of is no number. */
+static bool swap_head(const latent_matrix *matrix, int64_t head, swapped_keys *keys) {
+    const octavo_pack_source *source = &matrix->found.source;
+    const size_t row_bytes = row_bytes_of(source->type, keys->n);
+    for (int64_t k = 0; k < keys->k; k += OCTAVO_PANEL) {
+        const int n = keys->k - k < OCTAVO_PANEL ? (int)(keys->k - k) : OCTAVO_PANEL;
+        const int64_t row = head * matrix->head_rows + k;
+        const uint8_t *from = source->tensor->data + (size_t)row * source->row_bytes;
+        if (source->fill) {
+            if (!source->fill(source->cookie, keys->rows, row, n)) return false;
+            from = keys->rows;
+        }
+        octavo_weight_pack(source->type, keys->panel, from, row_bytes, n, keys->n);
+        octavo_weight_unpack(source->type, keys->columns, keys->panel, 0, keys->n);
+        for (int64_t i = 0; i < keys->n; i++)
+            memcpy(keys->values + i * keys->k + k, keys->columns + i * OCTAVO_PANEL,
+                   (size_t)n * sizeof(float));
+    }
+    return true;
+}
+
+static octavo_status alloc_swapped(octavo_loader *load, const latent_matrix *matrix,
+                                   swapped_keys *keys) {
+    const octavo_pack_source *source = &matrix->found.source;
+    const size_t rank = (size_t)keys->n, key_dim = (size_t)keys->k;
+    const size_t rows_bytes = row_bytes_of(source->type, keys->n) * OCTAVO_PANEL;
+    const size_t panel_bytes = octavo_weight_panel_bytes(source->type, keys->n);
+    keys->values = octavo_alloc_zero(rank * key_dim, sizeof(float));
+    keys->columns = octavo_alloc_zero(rank * OCTAVO_PANEL, sizeof(float));
+    keys->rows = octavo_alloc_aligned(rows_bytes);
+    keys->panel = octavo_alloc_aligned(panel_bytes);
+    if (keys->values && keys->columns && keys->rows && keys->panel) return OCTAVO_OK;
+    return octavo_fail_memory(load->error, source->tensor->name,
+                              rank * (key_dim + OCTAVO_PANEL) * sizeof(float) + rows_bytes +
+                                  panel_bytes);
+}
+
+static void free_swapped(swapped_keys *keys) {
+    octavo_free(keys->values);
+    octavo_free(keys->columns);
+    octavo_free_aligned(keys->rows);
+    octavo_free_aligned(keys->panel);
+}
+
+static octavo_status pack_codes(octavo_loader *load, const octavo_weight *weight,
+                                const latent_matrix *matrix, swapped_keys *keys) {
+    const octavo_checkpoint_tensor *tensor = matrix->found.source.tensor;
+    octavo_status status = OCTAVO_OK;
+    for (int head = 0; head < weight->stack && !status; head++) {
+        const size_t begin = (size_t)(head * matrix->head_rows) * matrix->found.source.row_bytes;
+        const octavo_pack_source source = {
+            .tensor = tensor,
+            .type = OCTAVO_WEIGHT_F32,
+            .begin = begin,
+            .row_bytes = (size_t)weight->k * matrix->found.source.row_bytes / (size_t)weight->n,
+            .columns = {.columns = weight->n, .step = 1},
+            .fill = fill_swapped,
+            .cookie = keys,
+        };
+        if (load->options->pool && !swap_head(matrix, head, keys))
+            return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                                  "tensor \"%s\" (%s): it, or its scales, holds what is no finite "
+                                  "number; the file is damaged",
+                                  tensor->name, tensor->path);
+        status = octavo_pack_matrix(load, weight, head, &source);
+    }
+    return status;
+}
+
+static octavo_status pack_floats(octavo_loader *load, const octavo_weight *weight,
+                                 const latent_matrix *matrix) {
+    const octavo_pack_source *whole = &matrix->found.source;
+    octavo_status status = OCTAVO_OK;
+    for (int head = 0; head < weight->stack && !status; head++) {
+        octavo_pack_source source = *whole;
+        source.begin = (size_t)(head * matrix->head_rows) * whole->row_bytes;
+        source.row_bytes = (size_t)weight->k * (whole->row_bytes / (size_t)weight->n);
+        source.columns = (octavo_column_map){.columns = weight->n, .step = 1};
+        status = octavo_pack_matrix(load, weight, head, &source);
+    }
+    return status;
+}
+
+/* What is asked for, of codes only where it is asked for of them as they are too. */
+static octavo_weight_type choose_type(const octavo_loader *load, const octavo_weight *weight,
+                                      octavo_weight_type from, bool is_float) {
+    const int64_t n_values = weight->stack * weight->n * weight->k;
+    const octavo_weights wanted = load->options->weights;
+    const octavo_weight_type type =
+        octavo_weights_choose(wanted, OCTAVO_ROLE_LATENT_KV_B, from, n_values, weight->k);
+    if (is_float) return type;
+    if (type == from) return OCTAVO_WEIGHT_F32;
+    return octavo_weights_choose(wanted, OCTAVO_ROLE_LATENT_KV_B, OCTAVO_WEIGHT_F32, n_values,
+                                 weight->k);
+}
+
+static octavo_status pack_keys(octavo_loader *load, octavo_weight *weight,
+                               const latent_matrix *matrix) {
+    const octavo_pack_source *source = &matrix->found.source;
+    const bool is_float = !source->fill && octavo_weight_info_of(source->type)->source_inputs == 1;
+    swapped_keys keys = {.n = weight->n, .k = weight->k};
+    weight->type = choose_type(load, weight, source->type, is_float);
+    octavo_status status = octavo_pack_alloc(load, weight, source->tensor->name);
+    if (status || is_float) return status ? status : pack_floats(load, weight, matrix);
+    if ((status = alloc_swapped(load, matrix, &keys)) == OCTAVO_OK)
+        status = pack_codes(load, weight, matrix, &keys);
+    free_swapped(&keys);
+    return status;
+}
+
+static octavo_status pack_values(octavo_loader *load, octavo_weight *weight,
+                                 const latent_matrix *matrix) {
+    const octavo_pack_source *whole = &matrix->found.source;
+    weight->type =
+        octavo_weights_choose(load->options->weights, OCTAVO_ROLE_LATENT_KV_B, whole->type,
+                              weight->stack * weight->n * weight->k, weight->k);
+    octavo_status status = octavo_pack_alloc(load, weight, whole->tensor->name);
+    for (int head = 0; head < weight->stack && !status; head++) {
+        const row_part part = {whole, head * matrix->head_rows + matrix->key_dim};
+        octavo_pack_source source = part_source(&part);
+        if (head == 0) source.beside_bytes = whole->beside_bytes; /* once for all, keys too */
+        status = octavo_pack_matrix(load, weight, head, &source);
+    }
+    return status;
+}
+
+static bool has_parts(const octavo_loader *load, int layer) {
+    char name[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_weight_name_make(load->checkpoint, load->config->names, OCTAVO_ROLE_LATENT_K_B, layer, 0,
+                            name);
+    return load->checkpoint->gguf && octavo_checkpoint_find(load->checkpoint, name) >= 0;
+}
+
+/* Keys and values of a matrix would each need a part of what these say. */
+static octavo_status check_plain(octavo_loader *load, const octavo_found_matrix *found) {
+    const octavo_checkpoint_tensor *tensor = found->source.tensor;
+    octavo_weight weight = {0};
+    octavo_status status = octavo_load_factors(load, tensor, &weight);
+    if (status || (!weight.factors && !found->source.order)) return status;
+    return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
+                          "tensor \"%s\" (%s): a factor or an order of its inputs beside it is not "
+                          "in this version for latent attention; convert the model anew",
+                          tensor->name, tensor->path);
+}
+
+static octavo_status load_out(octavo_loader *load, int layer) {
+    const octavo_model_config *c = load->config;
+    const octavo_latent_config *l = &c->latent;
+    octavo_latent_weights *w = &load->weights->layers[layer].latent;
+    const octavo_column_map as_rows = {0};
+    const octavo_row_map whole = {0};
+    latent_matrix matrix = {.key_dim = l->key_dim, .head_rows = l->key_dim + l->value_dim};
+    const octavo_weight all = {.n = c->n_heads * matrix.head_rows, .k = l->kv_rank};
+    octavo_status status;
+    w->k_b = (octavo_weight){.n = l->kv_rank, .k = l->key_dim, .stack = c->n_heads};
+    w->v_b = (octavo_weight){.n = l->value_dim, .k = l->kv_rank, .stack = c->n_heads};
+    if (has_parts(load, layer)) {
+        status = octavo_load_stack(load, &w->k_b, whole, as_rows, OCTAVO_ROLE_LATENT_K_B, layer);
+        if (status) return status;
+        return octavo_load_stack(load, &w->v_b, whole, as_rows, OCTAVO_ROLE_LATENT_V_B, layer);
+    }
+    if ((status = octavo_load_find(load, &all, whole, OCTAVO_ROLE_LATENT_KV_B, layer, 0,
+                                   &matrix.found)) ||
+        (status = check_plain(load, &matrix.found)) ||
+        (status = pack_keys(load, &w->k_b, &matrix)) ||
+        (status = pack_values(load, &w->v_b, &matrix)))
+        return status;
+    if (load->options->pool)
+        octavo_checkpoint_drop(load->checkpoint, matrix.found.source.tensor, 0,
+                               matrix.found.source.tensor->bytes);
+    return OCTAVO_OK;
+}
+
+/* ---- into the latent ---- */
+
+static octavo_status load_queries(octavo_loader *load, int layer) {
+    const octavo_model_config *c = load->config;
+    const octavo_latent_config *l = &c->latent;
+    octavo_layer_weights *w = &load->weights->layers[layer];
+    const octavo_row_map whole = {0};
+    const int64_t n = c->n_heads * (l->key_dim + c->rope_dim);
+    octavo_status status;
+    if (l->q_rank == 0)
+        return octavo_load_matrix(load, &w->attn_q, n, c->d, whole, OCTAVO_ROLE_ATTN_Q, layer);
+    if ((status = octavo_load_matrix(load, &w->latent.q_a, l->q_rank, c->d, whole,
+                                     OCTAVO_ROLE_LATENT_Q_A, layer)) ||
+        (status = octavo_load_bias(load, &w->latent.q_a_bias, l->q_rank, c->qkv_bias, whole,
+                                   OCTAVO_ROLE_LATENT_Q_A_BIAS, layer)) ||
+        (status = octavo_load_vector(load, &w->latent.q_norm, l->q_rank, c->norm_offset, whole,
+                                     OCTAVO_ROLE_LATENT_Q_NORM, layer)))
+        return status;
+    return octavo_load_matrix(load, &w->latent.q_b, n, l->q_rank, whole, OCTAVO_ROLE_LATENT_Q_B,
+                              layer);
+}
+
+octavo_status octavo_load_latent(octavo_loader *load, int layer) {
+    const octavo_model_config *c = load->config;
+    octavo_latent_weights *w = &load->weights->layers[layer].latent;
+    const octavo_row_map whole = {0};
+    octavo_status status;
+    if ((status = load_queries(load, layer)) ||
+        (status = octavo_load_matrix(load, &w->kv_a, c->head_dim, c->d, whole,
+                                     OCTAVO_ROLE_LATENT_KV_A, layer)) ||
+        (status = octavo_load_bias(load, &w->kv_a_bias, c->head_dim, c->qkv_bias, whole,
+                                   OCTAVO_ROLE_LATENT_KV_A_BIAS, layer)) ||
+        (status = octavo_load_vector(load, &w->kv_norm, c->latent.kv_rank, c->norm_offset, whole,
+                                     OCTAVO_ROLE_LATENT_KV_NORM, layer)))
+        return status;
+    return load_out(load, layer);
+}
