@@ -41,12 +41,12 @@ octavo_family_fn octavo_family_cohere2, octavo_family_deepseek_v2, octavo_family
     octavo_family_gemma, octavo_family_gemma2, octavo_family_gemma3, octavo_family_glm4,
     octavo_family_gpt_neox, octavo_family_gpt_oss, octavo_family_granite, octavo_family_llama,
     octavo_family_llama4, octavo_family_ministral3, octavo_family_mistral, octavo_family_mixtral,
-    octavo_family_olmo2, octavo_family_olmo3, octavo_family_phi3, octavo_family_qwen2,
-    octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe, octavo_family_smollm3,
-    octavo_family_starcoder2;
+    octavo_family_nemotron, octavo_family_olmo2, octavo_family_olmo3, octavo_family_phi3,
+    octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe,
+    octavo_family_smollm3, octavo_family_starcoder2;
 extern const octavo_weight_name octavo_family_deepseek_names[], octavo_family_gemma3_names[],
-    octavo_family_glm4_names[], octavo_family_gpt_neox_names[], octavo_family_gpt_oss_names[],
-    octavo_family_gpt_oss_gguf_names[], octavo_family_mixtral_names[], octavo_family_llama4_names[],
+    octavo_family_glm4_names[], octavo_family_gpt_neox_names[], octavo_family_gpt_oss_gguf_names[],
+    octavo_family_gpt_oss_names[], octavo_family_llama4_names[], octavo_family_mixtral_names[],
     octavo_family_starcoder2_names[];
 
 /* Encoders. */

@@ -11,7 +11,8 @@
 
 static const char *const models[] = {"llama_tied",    "gemma3",     "olmo2",       "phi3",
                                      "cohere2",       "gpt_neox",   "qwen2_moe",   "llama4_scout",
-                                     "gpt_oss_mxfp4", "ministral3", "deepseek_v2", "deepseek_v3"};
+                                     "gpt_oss_mxfp4", "ministral3", "deepseek_v2", "deepseek_v3",
+                                     "nemotron"};
 
 enum {
     N_NAMES = sizeof models / sizeof *models,
@@ -232,6 +233,11 @@ static const variant variants[] = {
     {"deepseek_v2", {{"topk_method", "\"greedy\""}}, true},
     {"deepseek_v2", {{"norm_topk_prob", "true"}}, true},
     {"deepseek_v2", {{"attention_bias", "false"}}, true},
+    {"nemotron",
+     {{"hidden_act", ""}, {"partial_rotary_factor", ""}, {"norm_eps", ""}, {"mlp_bias", ""}},
+     false},
+    {"nemotron", {{"partial_rotary_factor", "1"}}, true},
+    {"nemotron", {{"hidden_act", "\"gelu\""}}, true},
     {"qwen2_moe", {{"num_experts_per_tok", "2"}}, true},
     {"gpt_oss_mxfp4",
      {{"quantization_config", ""},

@@ -316,8 +316,8 @@ static void test_half_blocks(void **state) {
 
 static void test_tensors(void **state) {
     static const char *const names[] = {
-        "llama_tied", "gemma3",       "olmo2",         "phi3",        "cohere2",    "gpt_neox",
-        "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4", "deepseek_v2", "deepseek_v3"};
+        "llama_tied", "gemma3",       "olmo2",         "phi3",        "cohere2",     "gpt_neox",
+        "qwen2_moe",  "llama4_scout", "gpt_oss_mxfp4", "deepseek_v2", "deepseek_v3", "nemotron"};
     (void)state;
     for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;
