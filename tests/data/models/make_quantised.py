@@ -30,6 +30,12 @@ PHI3 = dict(BASE, model_type="phi3", architectures=["Phi3ForCausalLM"])
 MOE = dict(BASE, model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], num_experts=4,
            num_experts_per_tok=2, moe_intermediate_size=64, norm_topk_prob=True, decoder_sparse_step=1,
            mlp_only_layers=[], head_dim=16)
+DEEPSEEK = dict(BASE, model_type="deepseek_v3", architectures=["DeepseekV3ForCausalLM"], vocab_size=128,
+                num_attention_heads=3, num_key_value_heads=3, intermediate_size=64, moe_intermediate_size=64,
+                n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2, n_group=2, topk_group=1,
+                first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=2.5, scoring_func="sigmoid",
+                topk_method="noaux_tc", q_lora_rank=64, kv_lora_rank=64, qk_rope_head_dim=16, qk_nope_head_dim=40,
+                v_head_dim=32, rms_norm_eps=1e-6, attention_bias=False)
 
 
 # ---- to codes
@@ -178,6 +184,7 @@ FOLDERS = {
     "llama_f8_blocks": (dict(LLAMA, vocab_size=128, hidden_size=192, intermediate_size=160, num_hidden_layers=1, head_dim=16),
                         dict(quant_method="fp8", weight_block_size=[128, 128])),
     "moe_f8_blocks": (MOE, dict(quant_method="fp8", weight_block_size=[64, 64])),
+    "deepseek_f8_blocks": (DEEPSEEK, dict(quant_method="fp8", weight_block_size=[64, 64])),
     "llama_f8_odd": (dict(LLAMA, hidden_size=96, intermediate_size=80, num_hidden_layers=1, head_dim=16),
                      dict(quant_method="fp8", weight_block_size=[32, 32])),
     "qwen2_gptq4": (QWEN2, gptq(4, 64)),
@@ -206,7 +213,7 @@ def code(name, w, q, i):
 
 
 def is_matrix(name):
-    return name.endswith("proj.weight")
+    return name.endswith("proj.weight") or name.endswith("proj_with_mqa.weight")
 
 
 def flat(state):
@@ -248,7 +255,7 @@ def random_weight(name, shape, g):
         return 0.25 * x
     if "embed" in name:
         return 0.55 * x
-    return x * (1.4 if "q_proj" in name or "k_proj" in name else 2.2 if "mlp.gate." in name else 1.3) / shape[-1] ** 0.5
+    return x * (1.4 if any(p in name for p in ("q_proj", "k_proj", "q_b_proj", "kv_")) else 2.2 if "mlp.gate." in name else 1.3) / shape[-1] ** 0.5
 
 
 def make(name, out, seed):
