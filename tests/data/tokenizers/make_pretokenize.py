@@ -1,6 +1,7 @@
 """Cut strings the way the reference library does, for every way of cutting that GGUF files name.
 
     python make_pretokenize.py > pretokenize.json
+    python make_pretokenize.py patterns > patterns.json     regular expressions alone: where the dialects differ
 
 Each entry: `name` (a value of tokenizer.ggml.pre) and `cases`, pairs of a text and its pieces. The
 pre-tokenizers are built from the steps that the models' tokenizer.json have, with the reference
@@ -8,6 +9,7 @@ library (tokenizers 0.23). The strings are random, seeded, and rich in what patt
 """
 import json
 import random
+import sys
 
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Digits, Punctuation, Sequence, Split
@@ -74,8 +76,28 @@ def texts(seed):
     return ["".join(r.choice(ATOMS) for _ in range(r.randint(1, 24))) for _ in range(60)]
 
 
+PATTERNS = [
+    r"\p{N}{1,3}+", r"(?:\p{N}|a){2}+b?", r"[ab]{1,2}+", r"a{2}", r"1{2,}+2*", r"é{1,2}+", r"(a(b)?){1,2}+|c", r"{", r"x{,", r"\p{L}{2}?",
+    r"[\p{L}&&[^\p{Han}]]+", r"[\p{L}&&[a-zé中]]+", r"[\p{L}&&[^\p{Lu}]]+|\d", r"[\p{L}[0-9]]+", r"[a[b[c]]d]+", r"[\w&&[^\d_]]+",
+    r"\b\w+\b", r"\B.", r"\d{1,3}(?=(?:\d{3})*\b)", r"\w+|[^\w\s]+", r"\h+", r"\H+", r"[\s]+", r"\S+", r"[^\S ]+", r"(?i:É|k)+", r"[\p{Hiragana}\p{Katakana}]+|\p{Thai}+",
+    r"^\s+", r"\s+$", r"(?<=a)b|(?<!a)c", r"\p{^L}+", r"[[:alpha:]]+", r"\u00e9+", r"\x{e9}|\t", r"[^\r\n\p{L}\p{N}]?+\p{L}++", r".+?(?=\s|$)", r"[a&b]+",
+]
+
+
+def patterns():
+    out = []
+    for p in PATTERNS:
+        pre = Split(Regex(p), "isolated")
+        extra = ["", "aaa111222", "ab12 cd_3 é", "aabbaabb", "abcabc", "éééé x{,", "&&a&b", "ßSsßÉékK"]
+        out.append({"pattern": p, "cases": [[t, [x for x, _ in pre.pre_tokenize_str(t)]] for t in extra[1:] + texts(p)[:25]]})
+    return out
+
+
 def main():
     out = []
+    if sys.argv[1:] == ["patterns"]:
+        print(json.dumps(patterns(), ensure_ascii=True, separators=(",", ":")).replace('{"pattern"', '\n{"pattern"'))
+        return
     for name, steps in WAYS.items():
         pre = Sequence(steps)
         cases = [[t, [p for p, _ in pre.pre_tokenize_str(t)]] for t in texts(name)]
