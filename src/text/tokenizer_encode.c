@@ -77,20 +77,30 @@ static bool is_plain(const octavo_encoder *encoder, const haystack *hay, size_t 
     return encoder->section_is_marked;
 }
 
-/* The next added token in text[from..) that counts, with the white space that belongs to it, or -1.
- * A match that does not count is passed over as a whole. */
-static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, size_t from,
-                          size_t *begin, size_t *end) {
+/* Where a search stands: what is given out ends at `done`, and the last token itself at `from`,
+ * which is before that where white space behind it belongs to it. */
+typedef struct search {
+    size_t from, done;
+    size_t begin, end; /* of the token that was found, with its white space */
+} search;
+
+/* The next added token that counts, or -1. A match that does not count is passed over as a whole.
+ */
+static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, search *s) {
     const octavo_tokenizer *t = encoder->tokenizer;
-    for (size_t at = from;; at = *end) {
-        int32_t id = octavo_added_find(hay->added, hay->text, hay->length, at, begin, end);
+    for (;;) {
+        size_t begin = 0, end = 0;
+        int32_t id = octavo_added_find(hay->added, hay->text, hay->length, s->from, &begin, &end);
         if (id < 0) return -1;
+        s->from = end;
         unsigned flags = t->added_flags[id];
         bool is_special = (t->flags[id] & OCTAVO_TOKEN_IS_SPECIAL) != 0;
-        if (is_special && (!encoder->special_text || is_plain(encoder, hay, *begin))) continue;
-        if ((flags & OCTAVO_ADDED_SINGLE_WORD) != 0 && !is_single_word(hay, *begin, *end)) continue;
-        if ((flags & OCTAVO_ADDED_LSTRIP) != 0) *begin = space_before(hay, from, *begin);
-        if ((flags & OCTAVO_ADDED_RSTRIP) != 0) *end = space_behind(hay, *end);
+        if (is_special && (!encoder->special_text || is_plain(encoder, hay, begin))) continue;
+        if ((flags & OCTAVO_ADDED_SINGLE_WORD) != 0 && !is_single_word(hay, begin, end)) continue;
+        if ((flags & OCTAVO_ADDED_LSTRIP) != 0) begin = space_before(hay, s->done, begin);
+        if ((flags & OCTAVO_ADDED_RSTRIP) != 0) end = space_behind(hay, end);
+        s->begin = begin;
+        s->end = end;
         return id;
     }
 }
@@ -98,15 +108,17 @@ static int32_t next_added(const octavo_encoder *encoder, const haystack *hay, si
 static octavo_status split_added(octavo_encoder *encoder, const haystack *hay,
                                  octavo_error *error) {
     octavo_status status = OCTAVO_OK;
-    size_t at = 0;
-    while (at < hay->length && status == OCTAVO_OK) {
-        size_t begin = hay->length, end = hay->length;
-        int32_t id = next_added(encoder, hay, at, &begin, &end);
-        if (id < 0) begin = end = hay->length;
-        if (begin > at) status = hay->between(encoder, hay->text + at, begin - at, error);
-        if (id >= 0 && status == OCTAVO_OK) octavo_encoder_emit(encoder, id);
-        at = end;
+    search s = {0};
+    while (s.from < hay->length && status == OCTAVO_OK) {
+        int32_t id = next_added(encoder, hay, &s);
+        if (id < 0) break;
+        if (s.begin > s.done)
+            status = hay->between(encoder, hay->text + s.done, s.begin - s.done, error);
+        if (status == OCTAVO_OK) octavo_encoder_emit(encoder, id);
+        s.done = s.end;
     }
+    if (s.done < hay->length && status == OCTAVO_OK)
+        status = hay->between(encoder, hay->text + s.done, hay->length - s.done, error);
     return status;
 }
 

@@ -204,12 +204,25 @@ static void test_steps(void **state) {
               " \xc3\x89\n", "7");
 }
 
+#define ADDED(fields)                                                                              \
+    WORDS("\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"added_tokens\":[{\"id\":13,"         \
+          "\"content\":\" <m> \"," fields "}]")
+
+/* White space that one token has taken may be part of the next. */
+static void test_added_side_by_side(void **state) {
+    (void)state;
+    check_ids(ADDED("\"rstrip\":true"), "a <m>  <m> b", "1 13 13 2");
+    check_ids(ADDED("\"rstrip\":true"), "a <m>   <m>  b", "1 13 13 2");
+    check_ids(ADDED("\"lstrip\":true,\"rstrip\":true"), "a  <m>  <m>   b", "1 13 13 2");
+    check_ids(ADDED("\"rstrip\":false"), "a <m>  <m> b", "1 13 13 2");
+    check_ids(ADDED("\"rstrip\":true"), "a <m> <m> b", "1 13 0 2");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_endless_regex),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_bad_files),          cmocka_unit_test(test_config),
+        cmocka_unit_test(test_endless_regex),      cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_added_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
