@@ -82,6 +82,8 @@ octavo_status octavo_source_chat_template(const octavo_checkpoint *checkpoint, c
         status = template_of_gguf(checkpoint->gguf, &found, error);
     else if (checkpoint->folder.chat_template)
         status = template_of_file(checkpoint->folder.chat_template, &found, error);
+    else if (checkpoint->folder.chat_template_json)
+        status = template_of_config(checkpoint->folder.chat_template_json, &found, error);
     else if (checkpoint->folder.tokenizer_config)
         status = template_of_config(checkpoint->folder.tokenizer_config, &found, error);
     if (status == OCTAVO_OK) *text = found;

@@ -26,11 +26,26 @@ static bool exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+/* Whether a file is JSON, as far as its first letter goes; an empty one may have been. */
+static bool starts_object(const octavo_map *map) {
+    const char *text = (const char *)map->data;
+    size_t at = 0;
+    while (at < map->size && memchr(" \t\r\n", text[at], 4) != NULL)
+        at++;
+    return map->size == 0 || (at < map->size && text[at] == '{');
+}
+
 /* The kinds of JSON have different keys at the top. */
 static octavo_status open_json(const char *path, const octavo_map *map,
                                const octavo_vocab_source *source, octavo_tokenizer **tokenizer,
                                octavo_error *error) {
     json_t *root = NULL;
+    if (!starts_object(map))
+        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                           "tokenizer (%s): neither JSON nor a file of SentencePiece (a list of "
+                           "tiktoken does not say how text is cut); fetch the model's "
+                           "tokenizer.json",
+                           source->name);
     octavo_status status =
         octavo_hf_json_parse(map->data, map->size, "JSON file", path, &root, error);
     if (status == OCTAVO_OK && json_is_array(json_object_get(root, "vocab"))) {
@@ -143,11 +158,7 @@ static octavo_status open_gguf(const char *path, octavo_tokenizer **tokenizer,
 
 /* Whether a file is one of those that folders have: JSON, or SentencePiece's. */
 static bool is_tokenizer_file(const octavo_map *map) {
-    const char *text = (const char *)map->data;
-    size_t at = 0;
-    while (at < map->size && memchr(" \t\r\n", text[at], 4) != NULL)
-        at++;
-    return (at < map->size && text[at] == '{') || octavo_is_sentencepiece(map->data, map->size);
+    return starts_object(map) || octavo_is_sentencepiece(map->data, map->size);
 }
 
 octavo_status octavo_tokenizer_open(const char *path, octavo_tokenizer **tokenizer,

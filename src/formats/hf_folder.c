@@ -21,7 +21,7 @@ static const char MODEL_INDEX[] = "model.safetensors.index.json";
 typedef struct listing {
     bool has_model, has_model_index;
     bool has_config, has_tokenizer, has_tekken, has_sentencepiece, has_tokenizer_config;
-    bool has_generation_config, has_chat_template;
+    bool has_generation_config, has_chat_template, has_chat_template_json;
     size_t n_files, n_indexes;      /* other *.safetensors and *.safetensors.index.json */
     char *file, *index;             /* the first of each by name */
     char *other_file, *other_index; /* some other of each, if there are several */
@@ -87,6 +87,7 @@ static bool list_name(listing *list, const char *name) {
         {"tokenizer_config.json", &list->has_tokenizer_config},
         {"generation_config.json", &list->has_generation_config},
         {"chat_template.jinja", &list->has_chat_template},
+        {"chat_template.json", &list->has_chat_template_json},
     };
     for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
         if (strcmp(name, known[i].name) != 0) continue;
@@ -193,6 +194,7 @@ void octavo_hf_folder_deinit(octavo_hf_folder *folder) {
     octavo_free(folder->tokenizer_config);
     octavo_free(folder->generation_config);
     octavo_free(folder->chat_template);
+    octavo_free(folder->chat_template_json);
     *folder = (octavo_hf_folder){0};
 }
 
@@ -213,6 +215,7 @@ static octavo_status fill(const char *path, const listing *list, const char *wei
         {list->has_tokenizer_config, "tokenizer_config.json", &folder->tokenizer_config},
         {list->has_generation_config, "generation_config.json", &folder->generation_config},
         {list->has_chat_template, "chat_template.jinja", &folder->chat_template},
+        {list->has_chat_template_json, "chat_template.json", &folder->chat_template_json},
     };
     bool failed = (folder->path = octavo_strdup(path)) == NULL;
     for (size_t i = 0; i < OCTAVO_COUNT(files); i++) {

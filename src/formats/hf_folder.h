@@ -13,14 +13,15 @@
 
 /* Paths begin with the folder's as it was given. NULL: the folder has no such file. */
 typedef struct octavo_hf_folder {
-    char *path;              /* of the folder */
-    char *config;            /* config.json */
-    char *weights;           /* for octavo_safetensors_open */
-    bool sharded;            /* weights is an index */
-    char *tokenizer;         /* tokenizer.json, else tekken.json, else tokenizer.model; or NULL */
-    char *tokenizer_config;  /* tokenizer_config.json, or NULL */
-    char *generation_config; /* generation_config.json, or NULL */
-    char *chat_template;     /* chat_template.jinja, or NULL */
+    char *path;               /* of the folder */
+    char *config;             /* config.json */
+    char *weights;            /* for octavo_safetensors_open */
+    bool sharded;             /* weights is an index */
+    char *tokenizer;          /* tokenizer.json, else tekken.json, else tokenizer.model; or NULL */
+    char *tokenizer_config;   /* tokenizer_config.json, or NULL */
+    char *generation_config;  /* generation_config.json, or NULL */
+    char *chat_template;      /* chat_template.jinja, or NULL */
+    char *chat_template_json; /* chat_template.json, or NULL */
 } octavo_hf_folder;
 
 /* Looks through a folder. The weights are model.safetensors; else model.safetensors.index.json;

@@ -157,6 +157,25 @@ static void test_ends_that_are_none(void **state) {
     put_file("generation_config.json", NULL);
 }
 
+/* A template may lie in a file of its own, as text or as JSON, and then goes before the other. */
+static void test_template_files(void **state) {
+    static const char line[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n";
+    (void)state;
+    process_result result = OCTAVO(line, "template", folder);
+    assert_string_equal(result.out, "\"<s><|user|>x<|end|>\"\n");
+    process_free(&result);
+    put_file("chat_template.json", "{\"chat_template\": \"J{{ messages[0].content }}\"}");
+    result = OCTAVO(line, "template", folder);
+    assert_string_equal(result.out, "\"Jx\"\n");
+    process_free(&result);
+    put_file("chat_template.jinja", "P{{ messages[0].content }}");
+    result = OCTAVO(line, "template", folder);
+    assert_string_equal(result.out, "\"Px\"\n");
+    process_free(&result);
+    put_file("chat_template.jinja", NULL);
+    put_file("chat_template.json", NULL);
+}
+
 static void test_perplexity(void **state) {
     (void)state;
     char text[4096] = "", path[512];
@@ -188,9 +207,10 @@ static void test_zero_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prompts),      cmocka_unit_test(test_users_write_text),
-        cmocka_unit_test(test_several_ends), cmocka_unit_test(test_ends_that_are_none),
-        cmocka_unit_test(test_perplexity),   cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_prompts),        cmocka_unit_test(test_users_write_text),
+        cmocka_unit_test(test_several_ends),   cmocka_unit_test(test_ends_that_are_none),
+        cmocka_unit_test(test_template_files), cmocka_unit_test(test_perplexity),
+        cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

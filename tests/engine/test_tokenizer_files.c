@@ -9,6 +9,8 @@
 #include "text/sentencepiece.h"
 #include "text/tekken.h"
 
+#include <unistd.h>
+
 #define DATA TEST_DATA "/tokenizers/"
 
 static octavo_tokenizer *open_tokenizer(const char *path) {
@@ -158,6 +160,25 @@ static void test_sentencepiece_damage(void **state) {
     octavo_map_close(&map);
 }
 
+/* What Meta and Moonshot call tokenizer.model too. */
+static void test_tiktoken_lists(void **state) {
+    char folder[] = "/tmp/octavo-tiktoken-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/tokenizer.model", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("IQ== 0\nIg== 1\n", file);
+    fclose(file);
+    octavo_tokenizer *t = NULL;
+    octavo_error error = {0};
+    assert_int_equal(octavo_tokenizer_open(folder, &t, &error), OCTAVO_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "tokenizer.model"));
+    assert_non_null(strstr(error.message, "fetch the model's tokenizer.json"));
+    unlink(path);
+    rmdir(folder);
+}
+
 static void test_configuration(void **state) {
     static const struct {
         const char *config, *culprit;
@@ -201,7 +222,7 @@ int main(void) {
         cmocka_unit_test(test_sentencepiece),   cmocka_unit_test(test_sentencepiece_whole),
         cmocka_unit_test(test_tekken),          cmocka_unit_test(test_tekken_first_version),
         cmocka_unit_test(test_tekken_refusals), cmocka_unit_test(test_sentencepiece_damage),
-        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_configuration),   cmocka_unit_test(test_tiktoken_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
