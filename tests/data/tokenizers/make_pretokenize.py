@@ -53,7 +53,7 @@ WAYS = {
     "youtu": split("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+", YOUTU),
     "deepseek-coder": split("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK) + [Digits(individual_digits=True)],
     "deepseek-v3": split(r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK3),
-    "falcon": [Punctuation("contiguous")] + split(GPT2) + [Digits(individual_digits=False)] + split("[0-9][0-9][0-9]"),
+    "falcon": [Punctuation("contiguous")] + split(GPT2, "[0-9][0-9][0-9]"),
     "bloom": split(POROUS),
     "viking": split(POROUS) + [Digits(individual_digits=True)],
     "superbpe": split(r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
