@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "formats/gguf_internal.h"
 
 #include <errno.h>
@@ -106,9 +107,13 @@ static void put(octavo_buffer *buffer, uint64_t value, int bytes) {
         octavo_buffer_putc(buffer, (char)(value >> (8 * i) & 0xff));
 }
 
+static void put_text(octavo_buffer *buffer, octavo_gguf_string text) {
+    put(buffer, text.size, 8);
+    octavo_buffer_append(buffer, text.data, text.size);
+}
+
 static void put_string(octavo_buffer *buffer, const char *text) {
-    put(buffer, strlen(text), 8);
-    octavo_buffer_puts(buffer, text);
+    put_text(buffer, (octavo_gguf_string){text, strlen(text)});
 }
 
 void octavo_gguf_writer_copy_metadata(octavo_gguf_writer *writer, const octavo_gguf *gguf,
@@ -124,11 +129,46 @@ void octavo_gguf_writer_copy_metadata(octavo_gguf_writer *writer, const octavo_g
     if (strcmp(entry->key, "general.alignment") == 0) writer->alignment = part->alignment;
 }
 
-void octavo_gguf_writer_put_u32(octavo_gguf_writer *writer, const char *key, uint32_t value) {
+static void begin_entry(octavo_gguf_writer *writer, const char *key, octavo_gguf_type type) {
     put_string(&writer->metadata, key);
-    put(&writer->metadata, OCTAVO_GGUF_U32, 4);
-    put(&writer->metadata, value, 4);
+    put(&writer->metadata, type, 4);
     writer->n_metadata++;
+}
+
+void octavo_gguf_writer_put_u32(octavo_gguf_writer *writer, const char *key, uint32_t value) {
+    begin_entry(writer, key, OCTAVO_GGUF_U32);
+    put(&writer->metadata, value, 4);
+}
+
+void octavo_gguf_writer_put_f32(octavo_gguf_writer *writer, const char *key, float value) {
+    begin_entry(writer, key, OCTAVO_GGUF_F32);
+    put(&writer->metadata, octavo_f32_bits(value), 4);
+}
+
+void octavo_gguf_writer_put_bool(octavo_gguf_writer *writer, const char *key, bool value) {
+    begin_entry(writer, key, OCTAVO_GGUF_BOOL);
+    put(&writer->metadata, value, 1);
+}
+
+void octavo_gguf_writer_put_string(octavo_gguf_writer *writer, const char *key,
+                                   octavo_gguf_string value) {
+    begin_entry(writer, key, OCTAVO_GGUF_STRING);
+    put_text(&writer->metadata, value);
+}
+
+void octavo_gguf_writer_put_array(octavo_gguf_writer *writer, const char *key,
+                                  octavo_gguf_type type, uint64_t count) {
+    begin_entry(writer, key, OCTAVO_GGUF_ARRAY);
+    put(&writer->metadata, type, 4);
+    put(&writer->metadata, count, 8);
+}
+
+void octavo_gguf_writer_put_item(octavo_gguf_writer *writer, octavo_gguf_type type, uint32_t bits) {
+    put(&writer->metadata, bits, type == OCTAVO_GGUF_BOOL ? 1 : 4);
+}
+
+void octavo_gguf_writer_put_text_item(octavo_gguf_writer *writer, octavo_gguf_string text) {
+    put_text(&writer->metadata, text);
 }
 
 static uint64_t padding(const octavo_gguf_writer *writer, uint64_t bytes) {
@@ -211,6 +251,23 @@ octavo_status octavo_gguf_writer_begin(octavo_gguf_writer *writer, octavo_error 
     octavo_buffer_deinit(&head);
     begin_tensor(writer);
     return status;
+}
+
+octavo_status octavo_gguf_writer_stretch(octavo_gguf_writer *writer, octavo_error *error) {
+    uint64_t left = 0, size;
+    for (uint64_t i = writer->tensor; i < writer->n_tensors; i++) {
+        memcpy(&size, writer->sizes.data + i * sizeof size, sizeof size);
+        if (i == writer->tensor) size = writer->left;
+        left += size;
+        left += padding(writer, writer->written + left);
+    }
+    if (ftruncate(writer->fd, (off_t)(writer->written + left)) != 0)
+        return fail_io(writer, "made long enough", error);
+    return OCTAVO_OK;
+}
+
+const char *octavo_gguf_writer_partial(const octavo_gguf_writer *writer) {
+    return writer->partial;
 }
 
 octavo_status octavo_gguf_writer_data(octavo_gguf_writer *writer, const void *bytes, size_t size,
