@@ -60,17 +60,21 @@ typedef struct octavo_quantize_options {
 /* Fills in the defaults named above. */
 OCTAVO_API void octavo_quantize_options_init(octavo_quantize_options *options);
 
-/* Writes the GGUF model at `path` (of a split one, the first part) to one GGUF file `out`, matrices
- * in the type asked for. Vectors, norms, biases, routers, tables of positions and matrices of less
- * than 1024 values stay as they are. Where rows do not fill whole blocks of the type, a wider one
- * is taken. Metadata stay as they are but for general.file_type, general.quantization_version and
- * those of splitting.
+/* Writes the model at `path`, a GGUF file (of a split one, the first part) or the folder of a
+ * Hugging Face checkpoint, to one GGUF file `out`, matrices in the type asked for. Vectors, norms,
+ * biases, routers, tables of positions and matrices of less than 1024 values stay as they are.
+ * Where rows do not fill whole blocks of the type, a wider one is taken. Metadata stay as they are
+ * but for general.file_type, general.quantization_version and those of splitting; a folder's are
+ * made from its config.json, tokenizer.json and chat template.
  *
  * `out` is written under another name and gets its own when it is whole; on failure what stood
- * there is untouched. *total (may be NULL) is filled on success. Statuses: INVALID      a bad
- * argument, type or pattern; a pattern that fits no tensor; `out` is a file of the input, or no
- * plain file UNSUPPORTED  a folder; a type that cannot be made FORMAT       a value that is not
- * finite, or too large for the type IO, NOT_FOUND, MEMORY, CANCELLED Any thread. */
+ * there is untouched. *total (may be NULL) is filled on success. Statuses:
+ *   INVALID      a bad argument, type or pattern; a pattern that fits no tensor; `out` is a file of
+ *                the input, or no plain file
+ *   UNSUPPORTED  a type that cannot be made; a folder's model or tokenizer that GGUF cannot express
+ *   FORMAT       a value that is not finite, or too large for the type; a malformed file
+ *   IO, NOT_FOUND, MEMORY, CANCELLED
+ * Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_quantize(const char *path, const char *out,
                                                            const octavo_quantize_options *options,
                                                            octavo_quantize_total *total,

@@ -32,7 +32,7 @@ static const octavo_command COMMANDS[] = {
      octavo_command_bench},
     {"inspect", "MODEL", "Shows what is in a model file, without loading it.", NULL,
      octavo_command_inspect},
-    {"quantize", "IN OUT", "Writes a GGUF model anew with weights of another type.",
+    {"quantize", "IN OUT", "Writes a model as one GGUF file with weights of another type.",
      "Matrices get the type; norms, biases, routers and what is small stay as they are. Errors "
      "are\n"
      "shares of a tensor's root mean square, of the values as they are read again.",

@@ -166,6 +166,7 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
 
 static octavo_status tokenizer_of_gguf(octavo_model *model, const octavo_gguf *gguf,
                                        octavo_error *error) {
+    if (octavo_vocab_is_none(gguf)) return OCTAVO_OK;
     octavo_status status = octavo_tokenizer_from_gguf(gguf, &model->tokenizer, error);
     if (status) return status;
     if (octavo_tokenizer_size(model->tokenizer) > model->network.config.vocab)

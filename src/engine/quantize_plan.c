@@ -202,10 +202,11 @@ static void plan_tensor(octavo_tensor_plan *plan, const octavo_gguf_tensor *tens
     if (!plan->note && block_values(tensor->type) > 1) plan->note = "was quantised before";
 }
 
-octavo_status octavo_quantize_plan_make(octavo_quantize_plan *plan, const octavo_gguf *gguf,
+octavo_status octavo_quantize_plan_make(octavo_quantize_plan *plan,
+                                        const octavo_quantize_source *source,
                                         const octavo_quantize_options *options,
                                         octavo_error *error) {
-    const size_t n = octavo_gguf_n_tensors(gguf);
+    const size_t n = octavo_quantize_source_n(source);
     octavo_quantize_plan made = {0};
     patterns all = {0};
     size_t target = 0;
@@ -216,7 +217,8 @@ octavo_status octavo_quantize_plan_make(octavo_quantize_plan *plan, const octavo
     if (!made.tensors) return octavo_fail_memory(error, "plan", n * sizeof *made.tensors);
     status = patterns_init(&all, options, error);
     for (size_t i = 0; i < n && status == OCTAVO_OK; i++) {
-        plan_tensor(&made.tensors[i], octavo_gguf_tensor_at(gguf, i), &all, TARGETS[target].type);
+        plan_tensor(&made.tensors[i], octavo_quantize_source_at(source, i), &all,
+                    TARGETS[target].type);
         made.has_quantized |= block_values(made.tensors[i].type) > 1;
     }
     if (status == OCTAVO_OK) status = check_used(&all, error);

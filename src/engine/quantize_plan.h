@@ -5,7 +5,7 @@
 #ifndef OCTAVO_ENGINE_QUANTIZE_PLAN_H
 #define OCTAVO_ENGINE_QUANTIZE_PLAN_H
 
-#include "formats/gguf.h"
+#include "engine/quantize_source.h"
 #include "kernels/weight.h"
 
 #include "octavo/quantize.h"
@@ -18,14 +18,14 @@ typedef struct octavo_tensor_plan {
 } octavo_tensor_plan;
 
 typedef struct octavo_quantize_plan {
-    octavo_tensor_plan *tensors; /* [tensors of the file], in file order */
+    octavo_tensor_plan *tensors; /* [tensors of the source], in its order */
     uint32_t file_type;          /* what general.file_type says of the type asked for */
     bool has_quantized;          /* some tensor is of blocks */
 } octavo_quantize_plan;
 
 /* Statuses INVALID, UNSUPPORTED, MEMORY; on failure there is nothing to end. */
 OCTAVO_MUST_CHECK octavo_status octavo_quantize_plan_make(octavo_quantize_plan *plan,
-                                                          const octavo_gguf *gguf,
+                                                          const octavo_quantize_source *source,
                                                           const octavo_quantize_options *options,
                                                           octavo_error *error);
 void octavo_quantize_plan_deinit(octavo_quantize_plan *plan);

@@ -76,6 +76,24 @@ static octavo_status read_types(const octavo_gguf *gguf, octavo_arena *arena, oc
     return OCTAVO_OK;
 }
 
+static octavo_status read_flags(const octavo_gguf *gguf, octavo_arena *arena, octavo_vocab *vocab,
+                                octavo_error *error) {
+    static const char key[] = OCTAVO_VOCAB_FLAGS_KEY;
+    const int32_t all = OCTAVO_ADDED_LSTRIP | OCTAVO_ADDED_RSTRIP | OCTAVO_ADDED_SINGLE_WORD |
+                        OCTAVO_ADDED_NORMALIZED;
+    octavo_gguf_array array = {0};
+    if (!has(gguf, key)) return OCTAVO_OK;
+    octavo_status status = octavo_gguf_get_integers(gguf, key, &array, error);
+    if (status == OCTAVO_OK) status = check_count(gguf, &array, vocab, key, error);
+    if (status != OCTAVO_OK) return status;
+    uint8_t *flags = octavo_arena_alloc(arena, array.count ? array.count : 1);
+    if (flags == NULL) return octavo_fail_memory(error, key, array.count);
+    for (size_t i = 0; i < array.count; i++)
+        flags[i] = (uint8_t)(octavo_gguf_array_i32(&array, i) & all);
+    vocab->added_flags = flags;
+    return OCTAVO_OK;
+}
+
 static octavo_status read_scores(const octavo_gguf *gguf, octavo_arena *arena, octavo_vocab *vocab,
                                  octavo_error *error) {
     static const char key[] = KEY("scores");
@@ -177,6 +195,13 @@ static octavo_status read_charsmap(const octavo_gguf *gguf, octavo_vocab *vocab,
     return OCTAVO_OK;
 }
 
+bool octavo_vocab_is_none(const octavo_gguf *gguf) {
+    octavo_gguf_string model;
+    octavo_error ignored;
+    octavo_status status = octavo_gguf_get_string(gguf, KEY("model"), &model, &ignored);
+    return status == OCTAVO_OK && model.size == 4 && memcmp(model.data, "none", 4) == 0;
+}
+
 octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *arena,
                                      octavo_vocab *out, octavo_error *error) {
     octavo_vocab vocab = OCTAVO_VOCAB_INIT;
@@ -188,6 +213,7 @@ octavo_status octavo_vocab_from_gguf(const octavo_gguf *gguf, octavo_arena *aren
     if (status == OCTAVO_OK && has(gguf, KEY("merges")))
         status = read_texts(gguf, KEY("merges"), arena, &vocab.merges, &vocab.n_merges, error);
     if (status == OCTAVO_OK) status = read_types(gguf, arena, &vocab, error);
+    if (status == OCTAVO_OK) status = read_flags(gguf, arena, &vocab, error);
     if (status == OCTAVO_OK) status = read_scores(gguf, arena, &vocab, error);
     if (status == OCTAVO_OK) status = read_ids(gguf, &vocab, error);
     if (status == OCTAVO_OK) status = read_switches(gguf, &vocab, error);

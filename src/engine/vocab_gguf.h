@@ -21,4 +21,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_tokenizer_from_gguf(const octavo_gguf *gg
                                                            octavo_tokenizer **tokenizer,
                                                            octavo_error *error);
 
+/* How added tokens are recognised in text, octavo_vocab.added_flags, for which GGUF has no key;
+ * files have it that were made of a tokenizer.json that says so. */
+#define OCTAVO_VOCAB_FLAGS_KEY "tokenizer.octavo.added_flags"
+
+/* Whether the file says that it has no tokenizer: the model takes ids only. */
+bool octavo_vocab_is_none(const octavo_gguf *gguf);
+
 #endif

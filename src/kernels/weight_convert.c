@@ -121,3 +121,11 @@ bool octavo_weight_convert(octavo_weight_type from, octavo_weight_type to, uint8
     octavo_weight_pack(to, panel, rows, new_bytes, n_rows, k);
     return true;
 }
+
+void octavo_weight_widen(octavo_weight_type from, float *values, const uint8_t *source,
+                         size_t row_bytes, int n_rows, int64_t k, uint8_t *scratch) {
+    if (octavo_weight_info_of(from)->source_inputs > 1)
+        octavo_weight_pack(from, scratch, source, row_bytes, n_rows, k);
+    for (int o = 0; o < n_rows; o++)
+        read_row(from, values + o * k, source + (size_t)o * row_bytes, scratch, o, k);
+}

@@ -25,4 +25,8 @@ bool octavo_weight_convert(octavo_weight_type from, octavo_weight_type to, uint8
                            const uint8_t *source, size_t row_bytes, int n_rows, int64_t k,
                            uint8_t *scratch);
 
+/* The rows as f32, values [n_rows][k]; scratch as for a conversion to F32. */
+void octavo_weight_widen(octavo_weight_type from, float *values, const uint8_t *source,
+                         size_t row_bytes, int n_rows, int64_t k, uint8_t *scratch);
+
 #endif

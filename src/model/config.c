@@ -225,6 +225,12 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
 
 octavo_status octavo_config_load(octavo_model_config *config, const octavo_checkpoint *checkpoint,
                                  octavo_error *error) {
+    return octavo_config_load_noted(config, checkpoint, NULL, error);
+}
+
+octavo_status octavo_config_load_noted(octavo_model_config *config,
+                                       const octavo_checkpoint *checkpoint,
+                                       octavo_config_notes *notes, octavo_error *error) {
     const octavo_family *family;
     octavo_status status = octavo_family_find(checkpoint, &family, error);
     *config = (octavo_model_config){0};
@@ -236,6 +242,7 @@ octavo_status octavo_config_load(octavo_model_config *config, const octavo_check
         .section = "",
         .aliases = family->keys,
         .error = error,
+        .notes = checkpoint->gguf ? NULL : notes,
     };
     octavo_model_config loaded = {.architecture = family->architecture,
                                   .names = checkpoint->gguf ? family->gguf_names : family->names};

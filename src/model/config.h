@@ -8,6 +8,7 @@
 #define OCTAVO_MODEL_CONFIG_H
 
 #include "model/checkpoint.h"
+#include "model/config_note.h"
 #include "model/config_quant.h"
 #include "model/weight_name.h"
 #include "program/program.h"
@@ -79,6 +80,7 @@ typedef enum octavo_qk_norm {
     OCTAVO_QK_NORM_ROPED, /* each head by itself without scales, behind the rope if there is one */
 } octavo_qk_norm;
 
+/* What a step depends on is compared in export_check.c. */
 typedef struct octavo_model_config {
     const char *architecture;        /* of the family's table; lives forever */
     const octavo_weight_name *names; /* the family's own for the checkpoint's kind; lives forever,
@@ -152,6 +154,11 @@ static inline int64_t octavo_config_value_lanes(const octavo_model_config *confi
     return config->latent.kv_rank;
 }
 
+/* The same of a folder, noting what its config.json says under GGUF's keys. */
+OCTAVO_MUST_CHECK octavo_status octavo_config_load_noted(octavo_model_config *config,
+                                                         const octavo_checkpoint *checkpoint,
+                                                         octavo_config_notes *notes,
+                                                         octavo_error *error);
 /* The longest sequence in which ropes turn by their short divisors, where they have others for
  * longer ones; else 0. */
 int64_t octavo_config_short_length(const octavo_model_config *config);

@@ -100,6 +100,15 @@ octavo_status octavo_family_windows(const octavo_config_reader *reader, octavo_m
     return OCTAVO_OK;
 }
 
+/* GGUF files have the interval and no list; a list that is none is missed when they are compared.
+ */
+static void note_no_rope(const octavo_config_reader *reader, const octavo_model_config *config) {
+    int first = 0;
+    while (first < config->n_layers && config->layers[first].rope != OCTAVO_NO_ROPE)
+        first++;
+    octavo_config_note_integer(reader->notes, "no_rope_layer_interval", first + 1);
+}
+
 /* 0 or 1 for each layer, where there is such a list. */
 static octavo_status read_no_rope(const octavo_config_reader *reader, octavo_key key,
                                   octavo_model_config *config) {
@@ -116,12 +125,14 @@ static octavo_status read_no_rope(const octavo_config_reader *reader, octavo_key
                                       "entry %d is not 0 or 1; the file is damaged", i);
         if (!rotates) config->layers[i].rope = OCTAVO_NO_ROPE;
     }
+    note_no_rope(reader, config);
     return OCTAVO_OK;
 }
 
 octavo_status octavo_family_no_rope(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
-    const octavo_key list = {NULL, "no_rope_layers"}, interval = {NULL, "no_rope_layer_interval"};
+    const octavo_key list = {NULL, "no_rope_layers"},
+                     interval = {"no_rope_layer_interval", "no_rope_layer_interval"};
     int64_t period;
     const json_t *named = json_object_get(reader->object, list.hf);
     if (octavo_config_has(reader, list) && (!json_is_array(named) || json_array_size(named) > 0))
@@ -153,6 +164,15 @@ static octavo_status read_dense_layers(const octavo_config_reader *reader, octav
     return OCTAVO_OK;
 }
 
+/* GGUF files do not say which layers have experts; they have the tensors. */
+static bool is_dense(const octavo_config_reader *reader, int layer) {
+    char router[OCTAVO_WEIGHT_NAME_SIZE], up[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_weight_name_gguf(NULL, OCTAVO_ROLE_ROUTER, layer, 0, router);
+    octavo_weight_name_gguf(NULL, OCTAVO_ROLE_FFW_UP, layer, 0, up);
+    return octavo_checkpoint_find(reader->checkpoint, router) < 0 &&
+           octavo_checkpoint_find(reader->checkpoint, up) >= 0;
+}
+
 octavo_status octavo_family_experts(const octavo_config_reader *reader, octavo_model_config *config,
                                     const char *count, int64_t usual_chosen) {
     const octavo_key chosen = {"expert_used_count", "num_experts_per_tok"};
@@ -171,7 +191,8 @@ octavo_status octavo_family_experts(const octavo_config_reader *reader, octavo_m
     config->router.n_chosen = (int)n_chosen;
     config->router.scale = 1.0f;
     for (int i = 0; i < config->n_layers; i++)
-        config->layers[i].is_sparse = (i + 1) % period == 0;
+        config->layers[i].is_sparse =
+            octavo_config_is_hf(reader) ? (i + 1) % period == 0 : !is_dense(reader, i);
     return read_dense_layers(reader, dense, config);
 }
 

@@ -125,6 +125,7 @@ octavo_status octavo_config_integer(const octavo_config_reader *reader, octavo_k
                                   "%lld is outside %lld to %lld; the file is damaged or made for "
                                   "another program",
                                   (long long)read, (long long)low, (long long)high);
+    octavo_config_note_integer(reader->notes, key.gguf, read);
     *value = read;
     return OCTAVO_OK;
 }
@@ -145,6 +146,7 @@ octavo_status octavo_config_positive(const octavo_config_reader *reader, octavo_
         if (status) return status;
     }
     if (!(read > 0.0f) || !isfinite(read)) return fail_kind(reader, key, "a positive number");
+    octavo_config_note_number(reader->notes, key.gguf, read);
     *value = read;
     return OCTAVO_OK;
 }
@@ -161,6 +163,8 @@ octavo_status octavo_config_flag(const octavo_config_reader *reader, octavo_key 
         if (!json_is_boolean(json)) return fail_kind(reader, key, "true or false");
         read = json_is_true(json);
     }
+    octavo_config_note note = {.key = key.gguf, .type = OCTAVO_GGUF_BOOL, .value.flag = read};
+    octavo_config_note_put(reader->notes, note);
     *value = read;
     return OCTAVO_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "model/checkpoint.h"
+#include "model/config_note.h"
 
 /* gguf: what follows "ARCHITECTURE."; hf: in config.json. NULL: there the value is not written
  * down, which is as if it were absent. */
@@ -28,6 +29,7 @@ typedef struct octavo_config_reader {
     const char *section;      /* its name, for messages; "" at the top */
     const octavo_key_alias *aliases; /* at the top; ends with a NULL, may be NULL */
     octavo_error *error;
+    octavo_config_notes *notes; /* of config.json: takes what is read; may be NULL */
 } octavo_config_reader;
 
 /* Of integers as a fallback: the key must be there. For floats that is NAN. */

@@ -75,6 +75,7 @@ static octavo_status read_yarn_scale(const source *from, octavo_rope_config *rop
     const octavo_config_reader *reader = from->reader;
     const octavo_key attention = {"rope.scaling.attn_factor", "attention_factor"};
     const octavo_key mscale = {NULL, "mscale"}, all = {NULL, "mscale_all_dim"};
+    const octavo_key all_gguf = {"rope.scaling.yarn_log_multiplier", NULL};
     const double factor = (double)rope->factor;
     double usual = yarn_scale(factor, 1.0);
     float by, by_all;
@@ -84,6 +85,10 @@ static octavo_status read_yarn_scale(const source *from, octavo_rope_config *rop
             (status = octavo_config_positive(reader, all, 1.0, &by_all)))
             return status;
         usual = yarn_scale(factor, (double)by) / yarn_scale(factor, (double)by_all);
+    }
+    if (octavo_config_has(reader, all_gguf)) {
+        if ((status = octavo_config_positive(reader, all_gguf, 1.0, &by_all))) return status;
+        usual /= yarn_scale(factor, (double)by_all);
     }
     if (octavo_config_is_hf(reader))
         return octavo_config_positive(reader, attention, usual, &rope->scale);
@@ -290,6 +295,7 @@ static octavo_status read_hf(const source *from, const octavo_rope_source *about
                                       "%g here, but %g in \"%s\"; leave one out", (double)outer,
                                       (double)rope->base, scaling.section);
     }
+    octavo_config_note_number(reader->notes, about->base.gguf, rope->base);
     if (!is_about_this) return OCTAVO_OK;
     return read_hf_kind(&(source){&scaling, reader, from->config}, rope);
 }

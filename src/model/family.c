@@ -13,21 +13,28 @@ static const octavo_family families[] = {
     {.architecture = "llama",
      .gguf = "llama",
      .model_type = "llama",
-     .configure = octavo_family_llama},
+     .configure = octavo_family_llama_or_mistral},
     {.architecture = "llama4",
      .gguf = "llama4",
      .model_type = "llama4_text",
      .configure = octavo_family_llama4,
      .defaults = {.norm_eps = 1e-5},
      .names = octavo_family_llama4_names},
-    {.architecture = "mistral", .model_type = "mistral", .configure = octavo_family_mistral},
-    {.architecture = "ministral", .model_type = "ministral", .configure = octavo_family_mistral},
+    {.architecture = "mistral",
+     .written_as = "llama",
+     .model_type = "mistral",
+     .configure = octavo_family_mistral},
+    {.architecture = "ministral",
+     .written_as = "llama",
+     .model_type = "ministral",
+     .configure = octavo_family_mistral},
     {.architecture = "ministral3",
      .gguf = "mistral3",
      .model_type = "ministral3",
      .configure = octavo_family_ministral3,
      .defaults = {.head_dim = 128, .norm_eps = 1e-5}},
     {.architecture = "mixtral",
+     .written_as = "llama",
      .model_type = "mixtral",
      .configure = octavo_family_mixtral,
      .defaults = {.norm_eps = 1e-5},
@@ -82,6 +89,7 @@ static const octavo_family families[] = {
      .configure = octavo_family_olmo2,
      .defaults = {.norm_eps = 1e-5}},
     {.architecture = "olmo3",
+     .written_as = "olmo2",
      .model_type = "olmo3",
      .configure = octavo_family_olmo3,
      .defaults = {.norm_eps = 1e-5}},
@@ -222,6 +230,19 @@ static octavo_status read_name(const octavo_checkpoint *checkpoint, octavo_gguf_
     return octavo_config_fail(&reader, key, OCTAVO_ERROR_NOT_FOUND,
                               "the key is missing, so the architecture is not known; the file is "
                               "damaged or of no language model");
+}
+
+const char *octavo_family_gguf_of(const char *architecture) {
+    for (size_t i = 0; i < OCTAVO_COUNT(families); i++)
+        if (strcmp(families[i].architecture, architecture) == 0)
+            return families[i].gguf ? families[i].gguf : families[i].written_as;
+    return NULL;
+}
+
+const octavo_weight_name *octavo_family_gguf_names(const char *gguf) {
+    for (size_t i = 0; i < OCTAVO_COUNT(families); i++)
+        if (families[i].gguf && strcmp(families[i].gguf, gguf) == 0) return families[i].gguf_names;
+    return NULL;
 }
 
 octavo_status octavo_family_find(const octavo_checkpoint *checkpoint, const octavo_family **family,

@@ -20,6 +20,7 @@ typedef struct octavo_family_defaults {
 typedef struct octavo_family {
     const char *architecture;
     const char *gguf;       /* general.architecture; NULL: of another row */
+    const char *written_as; /* what GGUF files of this row say, where that is another row's */
     const char *model_type; /* of config.json */
     /* Sets what this family adds to the common numbers, which are read already. config->layers is
      * there, zeroed: every layer on rope 0 without a window. */
@@ -40,10 +41,10 @@ typedef octavo_status octavo_family_fn(const octavo_config_reader *reader,
 octavo_family_fn octavo_family_cohere2, octavo_family_deepseek_v2, octavo_family_deepseek_v3,
     octavo_family_gemma, octavo_family_gemma2, octavo_family_gemma3, octavo_family_glm4,
     octavo_family_gpt_neox, octavo_family_gpt_oss, octavo_family_granite, octavo_family_llama,
-    octavo_family_llama4, octavo_family_ministral3, octavo_family_mistral, octavo_family_mixtral,
-    octavo_family_nemotron, octavo_family_olmo2, octavo_family_olmo3, octavo_family_phi3,
-    octavo_family_qwen2, octavo_family_qwen2_moe, octavo_family_qwen3, octavo_family_qwen3_moe,
-    octavo_family_smollm3, octavo_family_starcoder2;
+    octavo_family_llama_or_mistral, octavo_family_llama4, octavo_family_ministral3,
+    octavo_family_mistral, octavo_family_mixtral, octavo_family_nemotron, octavo_family_olmo2,
+    octavo_family_olmo3, octavo_family_phi3, octavo_family_qwen2, octavo_family_qwen2_moe,
+    octavo_family_qwen3, octavo_family_qwen3_moe, octavo_family_smollm3, octavo_family_starcoder2;
 extern const octavo_weight_name octavo_family_deepseek_names[], octavo_family_gemma3_names[],
     octavo_family_glm4_names[], octavo_family_gpt_neox_names[], octavo_family_gpt_oss_gguf_names[],
     octavo_family_gpt_oss_names[], octavo_family_llama4_names[], octavo_family_mixtral_names[],
@@ -60,6 +61,11 @@ extern const octavo_weight_name octavo_family_bert_names[], octavo_family_distil
 OCTAVO_MUST_CHECK octavo_status octavo_family_find(const octavo_checkpoint *checkpoint,
                                                    const octavo_family **family,
                                                    octavo_error *error);
+
+/* general.architecture of GGUF files of a family, NULL where there is none; and the names that this
+ * architecture has of its own, NULL for none. */
+const char *octavo_family_gguf_of(const char *architecture);
+const octavo_weight_name *octavo_family_gguf_names(const char *gguf);
 
 /* The part of config.json about the text model, where that is one of several. */
 const json_t *octavo_family_text_config(const octavo_checkpoint *checkpoint);

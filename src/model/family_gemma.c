@@ -27,10 +27,11 @@ static octavo_status read_common(const octavo_config_reader *reader, octavo_mode
                                     &config->activation);
 }
 
-/* What queries are scaled by. GGUF files do not say: all models take the width of a head but the
+/* What queries are scaled by. GGUF files rarely say: all models take the width of a head but the
  * largest, which is known by its layers. */
 static octavo_status read_scale(const octavo_config_reader *reader, octavo_model_config *config,
                                 int layers_of_largest) {
+    const octavo_key scale = {"attention.scale", NULL};
     float scalar = (float)config->head_dim;
     if (octavo_config_is_hf(reader)) {
         octavo_status status = octavo_config_positive(
@@ -39,8 +40,8 @@ static octavo_status read_scale(const octavo_config_reader *reader, octavo_model
     } else if (config->n_layers == layers_of_largest) {
         scalar = (float)config->d / (float)config->n_heads;
     }
-    config->attention_scale = 1.0f / sqrtf(scalar);
-    return OCTAVO_OK;
+    return octavo_config_positive(reader, scale, (double)(1.0f / sqrtf(scalar)),
+                                  &config->attention_scale);
 }
 
 static octavo_status read_cap(const octavo_config_reader *reader, octavo_key key, double fallback,

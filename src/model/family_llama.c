@@ -39,6 +39,16 @@ octavo_status octavo_family_llama(const octavo_config_reader *reader, octavo_mod
     return octavo_family_rope(reader, config, 0, &rope);
 }
 
+/* Mistral's files have a window on every layer, or call themselves llama and have none. */
+octavo_status octavo_family_llama_or_mistral(const octavo_config_reader *reader,
+                                             octavo_model_config *config) {
+    octavo_window_rule rule = {0};
+    octavo_status status = octavo_family_llama(reader, config);
+    if (status || octavo_config_is_hf(reader)) return status;
+    if ((status = octavo_family_window(reader, 0, &rule.window))) return status;
+    return octavo_family_windows(reader, config, &rule);
+}
+
 octavo_status octavo_family_mistral(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
     octavo_window_rule rule = {0};

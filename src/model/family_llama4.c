@@ -19,11 +19,12 @@ const octavo_weight_name octavo_family_llama4_names[] = {
     {OCTAVO_ROLE_NONE, NULL},
 };
 
-/* GGUF files leave out what all published models have in common. */
+/* Most GGUF files leave out what all published models have in common. */
 static octavo_status read_attention(const octavo_config_reader *reader,
                                     octavo_model_config *config) {
-    const octavo_key chunk_key = {NULL, "attention_chunk_size"};
-    const octavo_key tuned = {NULL, "attn_temperature_tuning"}, norm = {NULL, "use_qk_norm"};
+    const octavo_key chunk_key = {"attention.chunk_size", "attention_chunk_size"};
+    const octavo_key tuned = {"attention.temperature_tuning", "attn_temperature_tuning"};
+    const octavo_key norm = {"use_qk_norm", "use_qk_norm"};
     int64_t chunk = 0;
     bool is_tuned, has_norm;
     octavo_status status;
@@ -32,10 +33,12 @@ static octavo_status read_attention(const octavo_config_reader *reader,
         return status;
     if ((status = octavo_config_flag(reader, tuned, true, &is_tuned)) ||
         (status = octavo_config_flag(reader, norm, config->n_experts != 128, &has_norm)) ||
-        (status = octavo_config_positive(reader, (octavo_key){NULL, "floor_scale"}, 8192.0,
-                                         &config->temperature.period)) ||
-        (status = octavo_config_positive(reader, (octavo_key){NULL, "attn_scale"}, 0.1,
-                                         &config->temperature.scale)) ||
+        (status = octavo_config_positive(
+             reader, (octavo_key){"attention.temperature_length", "floor_scale"}, 8192.0,
+             &config->temperature.period)) ||
+        (status = octavo_config_positive(reader,
+                                         (octavo_key){"attention.temperature_scale", "attn_scale"},
+                                         0.1, &config->temperature.scale)) ||
         (status = octavo_family_no_rope(reader, config)))
         return status;
     config->temperature.first = 1;

@@ -101,18 +101,24 @@ static void layer_name(const char *prefix, const char *layers, int layer, const 
         snprintf(name, size, "%s%s.%d.%s", prefix, layers, layer, role);
 }
 
+const char *octavo_weight_name_gguf(const octavo_weight_name *own, octavo_weight_role role,
+                                    int layer, int expert, char *name) {
+    const char *last = own_name(own, role, names[role].gguf);
+    if (role >= OCTAVO_ROLE_ATTN_NORM)
+        layer_name("", "blk", layer, last, expert, name);
+    else
+        snprintf(name, OCTAVO_WEIGHT_NAME_SIZE, "%s", last);
+    return name;
+}
+
 const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     const octavo_weight_name *own, octavo_weight_role role,
                                     int layer, int expert, char *name) {
     const bool is_layers = role >= OCTAVO_ROLE_ATTN_NORM;
     const size_t size = OCTAVO_WEIGHT_NAME_SIZE;
-    const char *usual = checkpoint->gguf ? names[role].gguf : names[role].hf;
-    const char *last = own_name(own, role, usual);
-    if (checkpoint->gguf && is_layers)
-        layer_name("", "blk", layer, last, expert, name);
-    else if (checkpoint->gguf)
-        snprintf(name, size, "%s", last);
-    else if (is_layers)
+    if (checkpoint->gguf) return octavo_weight_name_gguf(own, role, layer, expert, name);
+    const char *last = own_name(own, role, names[role].hf);
+    if (is_layers)
         layer_name(checkpoint->body_prefix,
                    own_name(own, OCTAVO_ROLE_LAYERS, names[OCTAVO_ROLE_LAYERS].hf), layer, last,
                    expert, name);

@@ -98,4 +98,8 @@ const char *octavo_weight_name_make(const octavo_checkpoint *checkpoint,
                                     const octavo_weight_name *own, octavo_weight_role role,
                                     int layer, int expert, char *name);
 
+/* The same of a GGUF file. */
+const char *octavo_weight_name_gguf(const octavo_weight_name *own, octavo_weight_role role,
+                                    int layer, int expert, char *name);
+
 #endif

@@ -64,6 +64,8 @@ typedef struct octavo_model_weights {
     uint64_t packed_bytes;
 } octavo_model_weights;
 
+struct octavo_bound; /* weights_load.h */
+
 typedef struct octavo_weights_options {
     octavo_pool *pool; /* packs with it; NULL: bind types and shapes only, data stays NULL */
     octavo_weights weights;
@@ -71,6 +73,9 @@ typedef struct octavo_weights_options {
      * (OCTAVO_ERROR_CANCELLED). May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;
+    /* Called for each matrix, of a stack for each expert's, and for each vector as it is bound. May
+     * be NULL. */
+    octavo_status (*visit)(void *cookie, const struct octavo_bound *bound);
 } octavo_weights_options;
 
 /* On failure *weights is empty. Statuses as octavo_checkpoint_get, and UNSUPPORTED for a tensor

@@ -150,6 +150,7 @@ static octavo_status find_groups(octavo_loader *load, const octavo_weight *weigh
         .fill = octavo_groups_fill,
         .cookie = groups,
         .order = groups->order,
+        .cookie_bytes = sizeof *groups,
         .beside_bytes = share_of(beside, weight->n, &rows),
     };
     return OCTAVO_OK;
@@ -182,6 +183,7 @@ octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
     found->source.type = found->f8.type;
     found->source.fill = octavo_f8_fill;
     found->source.cookie = &found->f8;
+    found->source.cookie_bytes = sizeof found->f8;
     found->source.beside_bytes = share_of(found->f8.scale.tensor->bytes, weight->n, &rows);
     return OCTAVO_OK;
 }
@@ -190,6 +192,8 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
                                  octavo_row_map rows, octavo_weight_role role, int layer) {
     octavo_found_matrix found;
     *weight = (octavo_weight){.n = n, .k = k};
+    load->role = role;
+    load->layer = layer;
     octavo_status status = octavo_load_find(load, weight, rows, role, layer, 0, &found);
     if (status || (status = octavo_load_factors(load, found.source.tensor, weight))) return status;
     weight->order = found.source.order;
@@ -255,6 +259,7 @@ octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octa
             f8.matrix = (uint64_t)e;
             source.fill = octavo_f8_fill;
             source.cookie = &f8;
+            source.cookie_bytes = sizeof f8;
             source.beside_bytes = f8.scale.tensor->bytes / (size_t)weight->stack;
         }
         status = octavo_pack_matrix(load, weight, e, &source);
@@ -290,6 +295,7 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
             .columns = columns,
             .fill = octavo_mxfp4_fill,
             .cookie = &parts,
+            .cookie_bytes = sizeof parts,
             .beside_bytes = scale_bytes / (size_t)columns.columns * (size_t)weight->n,
         };
         status = octavo_pack_matrix(load, weight, e, &source);
@@ -374,6 +380,8 @@ octavo_status octavo_load_experts(octavo_loader *load, octavo_weight *weight, in
                                   octavo_column_map columns, octavo_weight_role role, int layer) {
     const octavo_row_map whole = {0};
     *weight = (octavo_weight){.n = n, .k = k, .stack = load->config->n_experts};
+    load->role = role;
+    load->layer = layer;
     if (columns.columns > 0 && octavo_mxfp4_is_there(load, role, layer))
         return load_mxfp4_stack(load, weight, columns, role, layer);
     if (columns.columns > 0) return octavo_load_stack(load, weight, whole, columns, role, layer);
@@ -397,6 +405,16 @@ octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int6
         return octavo_fail_memory(load->error, tensor.name, (uint64_t)extent * sizeof *values);
     if ((status = widen(load, &tensor, rows, extent, offset, values))) return status;
     *vector = values;
+    if (load->options->visit) {
+        const octavo_bound bound = {.role = role,
+                                    .layer = layer,
+                                    .is_second = rows.first > 0,
+                                    .n = lines,
+                                    .k = extent / lines,
+                                    .values = values,
+                                    .error = load->error};
+        if ((status = load->options->visit(load->options->cookie, &bound))) return status;
+    }
     load->weights->packed_bytes += (uint64_t)extent * sizeof *values;
     return octavo_load_report(load, &tensor, tensor.bytes / (uint64_t)all * (uint64_t)extent);
 }

@@ -14,8 +14,23 @@ typedef struct octavo_loader {
     const octavo_model_config *config;
     const octavo_weights_options *options;
     octavo_error *error;
-    uint64_t done, total; /* source bytes */
+    uint64_t done, total;    /* source bytes */
+    octavo_weight_role role; /* of what is being loaded */
+    int layer;
 } octavo_loader;
+
+/* What a visitor of octavo_weights_options is shown. */
+typedef struct octavo_bound {
+    octavo_weight_role role; /* of the tensor that holds it, perhaps with others */
+    int layer;
+    bool is_second;                          /* of two in a tensor */
+    int64_t n, k;                            /* rows and their width; of vectors lines */
+    int64_t stack;                           /* experts of which this is one's; 0: no stack */
+    const struct octavo_pack_source *source; /* of a matrix, else NULL; with its tensor gone after
+                                                the visit */
+    const float *values; /* [n, k] of a vector, as they are used: the weights' */
+    octavo_error *error;
+} octavo_bound;
 
 /* The rows of a tensor that are one of several matrices (or biases) in it: output r is row first +
  * (r / group) * stride + r % group (stride 0: one group). All zero: the tensor is the matrix. */

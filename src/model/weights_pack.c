@@ -18,7 +18,6 @@ enum { STRIP_BYTES = 8 << 20 };
 
 typedef struct pack_job {
     octavo_pack_source source;
-    const uint8_t *from; /* the matrix in its tensor */
     const octavo_weight *weight;
     uint8_t *to;
     size_t copy_bytes; /* of a row as it is packed or converted */
@@ -37,36 +36,41 @@ static bool is_scattered(const octavo_row_map *rows) {
 }
 
 /* Columns [row, row + n) of a matrix of floats as rows. */
-static void transpose(const pack_job *job, uint8_t *copy, int64_t row, int n) {
-    const size_t size = job->source.row_bytes / (size_t)job->weight->k;
-    for (int64_t k = 0; k < job->weight->k; k++) {
-        const octavo_column_map *map = &job->source.columns;
+static void transpose(const octavo_pack_source *source, int64_t k, uint8_t *to, int64_t row,
+                      int n) {
+    const size_t size = source->row_bytes / (size_t)k;
+    const octavo_column_map *map = &source->columns;
+    const uint8_t *matrix = source->tensor->data + source->begin;
+    for (int64_t j = 0; j < k; j++) {
         const uint8_t *from =
-            job->from + (size_t)(k * map->columns + map->first + row * map->step) * size;
+            matrix + (size_t)(j * map->columns + map->first + row * map->step) * size;
         for (int i = 0; i < n; i++)
-            memcpy(copy + (size_t)i * job->source.row_bytes + (size_t)k * size,
+            memcpy(to + (size_t)i * source->row_bytes + (size_t)j * size,
                    from + (size_t)(i * map->step) * size, size);
     }
 }
 
-/* Rows [row, row + n) of the matrix, one behind the other. */
-static const uint8_t *rows_of_panel(pack_job *job, uint8_t *copy, int64_t row, int n) {
-    if (job->rows_bytes == 0)
-        return job->from +
-               (size_t)octavo_source_row(&job->source.rows, row) * job->source.row_bytes;
-    if (job->source.fill) {
-        if (!job->source.fill(job->source.cookie, copy, row, n)) job->is_wrong = true;
-        return copy;
-    }
-    if (job->source.columns.columns > 0) {
-        transpose(job, copy, row, n);
-        return copy;
+static const uint8_t *row_of(const octavo_pack_source *source, int64_t row) {
+    return source->tensor->data + source->begin +
+           (size_t)octavo_source_row(&source->rows, row) * source->row_bytes;
+}
+
+bool octavo_pack_source_rows(const octavo_pack_source *source, int64_t k, uint8_t *to, int64_t row,
+                             int n) {
+    if (source->fill) return source->fill(source->cookie, to, row, n);
+    if (source->columns.columns > 0) {
+        transpose(source, k, to, row, n);
+        return true;
     }
     for (int i = 0; i < n; i++)
-        memcpy(copy + (size_t)i * job->source.row_bytes,
-               job->from +
-                   (size_t)octavo_source_row(&job->source.rows, row + i) * job->source.row_bytes,
-               job->source.row_bytes);
+        memcpy(to + (size_t)i * source->row_bytes, row_of(source, row + i), source->row_bytes);
+    return true;
+}
+
+/* Rows [row, row + n) of the matrix, one behind the other. */
+static const uint8_t *rows_of_panel(pack_job *job, uint8_t *copy, int64_t row, int n) {
+    if (job->rows_bytes == 0) return row_of(&job->source, row);
+    if (!octavo_pack_source_rows(&job->source, job->weight->k, copy, row, n)) job->is_wrong = true;
     return copy;
 }
 
@@ -144,8 +148,9 @@ octavo_status octavo_pack_alloc(octavo_loader *load, octavo_weight *weight, cons
     return OCTAVO_OK;
 }
 
-static size_t row_bytes_of(octavo_weight_type type, int64_t k) {
-    const octavo_weight_info *info = octavo_weight_info_of(type);
+size_t octavo_pack_row_bytes(const octavo_pack_source *source, int64_t k) {
+    const octavo_weight_info *info = octavo_weight_info_of(source->type);
+    if (!source->fill) return source->row_bytes;
     return (size_t)(k / info->source_inputs) * (size_t)info->source_bytes;
 }
 
@@ -153,7 +158,7 @@ static octavo_status alloc_scratch(octavo_loader *load, pack_job *job, const cha
     const octavo_pack_source *source = &job->source;
     const size_t n_threads = (size_t)octavo_pool_threads(load->options->pool);
     size_t convert_bytes = 0, bytes;
-    job->copy_bytes = source->fill ? row_bytes_of(source->type, job->weight->k) : source->row_bytes;
+    job->copy_bytes = octavo_pack_row_bytes(source, job->weight->k);
     if (source->fill || is_scattered(&source->rows) || source->columns.columns > 0)
         job->rows_bytes = octavo_align_up(job->copy_bytes * OCTAVO_PANEL, OCTAVO_ALIGN);
     if (source->type != job->weight->type &&
@@ -187,9 +192,22 @@ octavo_status octavo_pack_matrix(octavo_loader *load, const octavo_weight *weigh
                                  const octavo_pack_source *source) {
     const size_t matrix_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
     load->weights->packed_bytes += matrix_bytes;
+    if (load->options->visit) {
+        const octavo_bound bound = {
+            .role = load->role,
+            .layer = load->layer,
+            .is_second = source->rows.first > 0 || source->columns.first > 0,
+            .n = weight->n,
+            .k = weight->k,
+            .stack = weight->stack,
+            .source = source,
+            .error = load->error,
+        };
+        octavo_status status = load->options->visit(load->options->cookie, &bound);
+        if (status) return status;
+    }
     if (!load->options->pool) return OCTAVO_OK;
     pack_job job = {.source = *source,
-                    .from = source->tensor->data + source->begin,
                     .weight = weight,
                     .to = (uint8_t *)(uintptr_t)weight->data + (size_t)expert * matrix_bytes};
     octavo_status status = alloc_scratch(load, &job, source->tensor->name);

@@ -22,9 +22,16 @@ typedef struct octavo_pack_source {
     octavo_column_map columns;
     octavo_pack_fill_fn *fill; /* puts rows together that lie in parts; or NULL */
     const void *cookie;
+    size_t cookie_bytes;  /* of what it points to, which may be kept as a copy */
     size_t beside_bytes;  /* of other tensors, for the report */
     const int32_t *order; /* [k] which input stands at each place of a row; NULL: in order */
 } octavo_pack_source;
+
+/* Rows [row, row + n) of a matrix of k inputs as blocks of the source's type, one behind the other,
+ * and the bytes of one. False as octavo_pack_fill_fn. */
+size_t octavo_pack_row_bytes(const octavo_pack_source *source, int64_t k);
+bool octavo_pack_source_rows(const octavo_pack_source *source, int64_t k, uint8_t *to, int64_t row,
+                             int n);
 
 /* Both do no more than count where weights are only checked (no pool).
  *

@@ -11,33 +11,40 @@
 /* Values of a matrix that is not worth a loss. */
 enum { SMALL_MATRIX = 1024 };
 
+static const struct {
+    octavo_ggml_type source;
+    octavo_weight_type packed;
+} types[] = {
+    {OCTAVO_GGML_F32, OCTAVO_WEIGHT_F32},         {OCTAVO_GGML_F16, OCTAVO_WEIGHT_F16},
+    {OCTAVO_GGML_BF16, OCTAVO_WEIGHT_BF16},       {OCTAVO_GGML_Q8_0, OCTAVO_WEIGHT_Q8_0},
+    {OCTAVO_GGML_Q4_0, OCTAVO_WEIGHT_Q4_0},       {OCTAVO_GGML_Q4_1, OCTAVO_WEIGHT_Q4_1},
+    {OCTAVO_GGML_Q5_0, OCTAVO_WEIGHT_Q5_0},       {OCTAVO_GGML_Q5_1, OCTAVO_WEIGHT_Q5_1},
+    {OCTAVO_GGML_Q1_0, OCTAVO_WEIGHT_Q1_0},       {OCTAVO_GGML_IQ4_NL, OCTAVO_WEIGHT_IQ4_NL},
+    {OCTAVO_GGML_MXFP4, OCTAVO_WEIGHT_MXFP4},     {OCTAVO_GGML_NVFP4, OCTAVO_WEIGHT_NVFP4},
+    {OCTAVO_GGML_Q2_K, OCTAVO_WEIGHT_Q2_K},       {OCTAVO_GGML_Q3_K, OCTAVO_WEIGHT_Q3_K},
+    {OCTAVO_GGML_Q4_K, OCTAVO_WEIGHT_Q4_K},       {OCTAVO_GGML_Q5_K, OCTAVO_WEIGHT_Q5_K},
+    {OCTAVO_GGML_Q6_K, OCTAVO_WEIGHT_Q6_K},       {OCTAVO_GGML_IQ4_XS, OCTAVO_WEIGHT_IQ4_XS},
+    {OCTAVO_GGML_TQ1_0, OCTAVO_WEIGHT_TQ1_0},     {OCTAVO_GGML_TQ2_0, OCTAVO_WEIGHT_TQ2_0},
+    {OCTAVO_GGML_IQ2_XXS, OCTAVO_WEIGHT_IQ2_XXS}, {OCTAVO_GGML_IQ2_XS, OCTAVO_WEIGHT_IQ2_XS},
+    {OCTAVO_GGML_IQ2_S, OCTAVO_WEIGHT_IQ2_S},     {OCTAVO_GGML_IQ3_XXS, OCTAVO_WEIGHT_IQ3_XXS},
+    {OCTAVO_GGML_IQ3_S, OCTAVO_WEIGHT_IQ3_S},     {OCTAVO_GGML_IQ1_S, OCTAVO_WEIGHT_IQ1_S},
+    {OCTAVO_GGML_IQ1_M, OCTAVO_WEIGHT_IQ1_M},
+};
+
 bool octavo_weight_type_of(octavo_ggml_type type, octavo_weight_type *packed) {
-    static const struct {
-        octavo_ggml_type source;
-        octavo_weight_type packed;
-    } table[] = {
-        {OCTAVO_GGML_F32, OCTAVO_WEIGHT_F32},         {OCTAVO_GGML_F16, OCTAVO_WEIGHT_F16},
-        {OCTAVO_GGML_BF16, OCTAVO_WEIGHT_BF16},       {OCTAVO_GGML_Q8_0, OCTAVO_WEIGHT_Q8_0},
-        {OCTAVO_GGML_Q4_0, OCTAVO_WEIGHT_Q4_0},       {OCTAVO_GGML_Q4_1, OCTAVO_WEIGHT_Q4_1},
-        {OCTAVO_GGML_Q5_0, OCTAVO_WEIGHT_Q5_0},       {OCTAVO_GGML_Q5_1, OCTAVO_WEIGHT_Q5_1},
-        {OCTAVO_GGML_Q1_0, OCTAVO_WEIGHT_Q1_0},       {OCTAVO_GGML_IQ4_NL, OCTAVO_WEIGHT_IQ4_NL},
-        {OCTAVO_GGML_MXFP4, OCTAVO_WEIGHT_MXFP4},     {OCTAVO_GGML_NVFP4, OCTAVO_WEIGHT_NVFP4},
-        {OCTAVO_GGML_Q2_K, OCTAVO_WEIGHT_Q2_K},       {OCTAVO_GGML_Q3_K, OCTAVO_WEIGHT_Q3_K},
-        {OCTAVO_GGML_Q4_K, OCTAVO_WEIGHT_Q4_K},       {OCTAVO_GGML_Q5_K, OCTAVO_WEIGHT_Q5_K},
-        {OCTAVO_GGML_Q6_K, OCTAVO_WEIGHT_Q6_K},       {OCTAVO_GGML_IQ4_XS, OCTAVO_WEIGHT_IQ4_XS},
-        {OCTAVO_GGML_TQ1_0, OCTAVO_WEIGHT_TQ1_0},     {OCTAVO_GGML_TQ2_0, OCTAVO_WEIGHT_TQ2_0},
-        {OCTAVO_GGML_IQ2_XXS, OCTAVO_WEIGHT_IQ2_XXS}, {OCTAVO_GGML_IQ2_XS, OCTAVO_WEIGHT_IQ2_XS},
-        {OCTAVO_GGML_IQ2_S, OCTAVO_WEIGHT_IQ2_S},     {OCTAVO_GGML_IQ3_XXS, OCTAVO_WEIGHT_IQ3_XXS},
-        {OCTAVO_GGML_IQ3_S, OCTAVO_WEIGHT_IQ3_S},     {OCTAVO_GGML_IQ1_S, OCTAVO_WEIGHT_IQ1_S},
-        {OCTAVO_GGML_IQ1_M, OCTAVO_WEIGHT_IQ1_M},
-    };
-    for (size_t i = 0; i < OCTAVO_COUNT(table); i++) {
-        if (table[i].source == type) {
-            *packed = table[i].packed;
+    for (size_t i = 0; i < OCTAVO_COUNT(types); i++) {
+        if (types[i].source == type) {
+            *packed = types[i].packed;
             return true;
         }
     }
     return false;
+}
+
+octavo_ggml_type octavo_weight_source_type(octavo_weight_type packed) {
+    for (size_t i = 0; i < OCTAVO_COUNT(types); i++)
+        if (types[i].packed == packed) return types[i].source;
+    return OCTAVO_GGML_F32;
 }
 
 /* Whether rows of the type are of four bits or less already: to quantise once more could only lose.
@@ -81,10 +88,15 @@ static octavo_weight_type type_wanted(octavo_weights wanted, octavo_weight_role 
     return from;
 }
 
+/* What is a small part of a model and whose errors go far; octavo quantize keeps the same. */
+static bool is_delicate(octavo_weight_role role) {
+    return role == OCTAVO_ROLE_ROUTER || role == OCTAVO_ROLE_SHARED_ROUTER ||
+           role == OCTAVO_ROLE_POSITIONS || role == OCTAVO_ROLE_TYPES;
+}
+
 octavo_weight_type octavo_weights_choose(octavo_weights wanted, octavo_weight_role role,
                                          octavo_weight_type from, int64_t n_values, int64_t k) {
-    const bool is_router = role == OCTAVO_ROLE_ROUTER || role == OCTAVO_ROLE_SHARED_ROUTER;
-    if (is_router || n_values < SMALL_MATRIX) return from;
+    if (is_delicate(role) || n_values < SMALL_MATRIX) return from;
     const octavo_weight_type type = type_wanted(wanted, role, from);
     return type == from ? from : octavo_weight_type_that_fits(type, from, k);
 }

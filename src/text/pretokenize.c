@@ -178,6 +178,17 @@ static octavo_status find_way(const char *name, const way **found, octavo_error 
                        name);
 }
 
+bool octavo_pretokenizer_name(size_t i, char name[OCTAVO_PRETOKENIZER_NAME_SIZE]) {
+    if (i >= OCTAVO_COUNT(ways)) return false;
+    const char *first = ways[i].names + 1;
+    if (strncmp(first, "default ", 8) == 0) first += 8; /* says the least */
+    const size_t length = strcspn(first, " ");
+    octavo_assert(length < OCTAVO_PRETOKENIZER_NAME_SIZE);
+    memcpy(name, first, length);
+    name[length] = 0;
+    return true;
+}
+
 octavo_status octavo_pretokenizer_find(const char *name, octavo_pretokenizer_traits *traits,
                                        octavo_error *error) {
     const way *found = NULL;

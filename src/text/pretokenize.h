@@ -32,6 +32,9 @@ OCTAVO_MUST_CHECK octavo_status octavo_pretokenizer_create(const char *name,
                                                            octavo_pretokenizer **pretokenizer,
                                                            octavo_pretokenizer_traits *traits,
                                                            octavo_error *error);
+/* A name of way i of cutting; false beyond the last. */
+enum { OCTAVO_PRETOKENIZER_NAME_SIZE = 32 };
+bool octavo_pretokenizer_name(size_t i, char name[OCTAVO_PRETOKENIZER_NAME_SIZE]);
 void octavo_pretokenizer_destroy(octavo_pretokenizer **pretokenizer);
 
 /* Takes the pieces, front to back. Another status than OCTAVO_OK ends the run with it. */

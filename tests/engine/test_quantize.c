@@ -415,8 +415,8 @@ static void test_bad_places(void **state) {
             "is a folder");
     refused(quantize("in", "../../dev/null", "Q8_0", NULL, NULL, &error), OCTAVO_ERROR_INVALID,
             &error, "no plain file");
-    refused(quantize(".", "out", "Q8_0", NULL, NULL, &error), OCTAVO_ERROR_UNSUPPORTED, &error,
-            "is a folder");
+    refused(quantize(".", "out", "Q8_0", NULL, NULL, &error), OCTAVO_ERROR_NOT_FOUND, &error,
+            "config.json");
     refused(quantize("absent", "out", "Q8_0", NULL, NULL, &error), OCTAVO_ERROR_NOT_FOUND, &error,
             "absent");
     assert_int_equal(clear_folder(), 2);

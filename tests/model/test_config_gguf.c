@@ -7,6 +7,8 @@
 #include "../unit.h"
 #include "model/family.h"
 
+#include <math.h>
+
 enum { N_LAYERS = 4 };
 
 static void key_of(const char *architecture, const char *suffix, char *key) {
@@ -91,6 +93,28 @@ static void test_olmo3(void **state) {
     octavo_config_deinit(&config);
 }
 
+/* Queries of Ministral 3 are scaled on every layer; cos and sin by what two logarithms leave. */
+static void test_ministral3(void **state) {
+    gguf_writer w;
+    octavo_model_config config;
+    octavo_error error;
+    (void)state;
+    for (int has_multiplier = 0; has_multiplier < 2; has_multiplier++) {
+        start(&w, "mistral3");
+        gguf_writer_string(&w, "mistral3.rope.scaling.type", "yarn");
+        gguf_writer_f32(&w, "mistral3.rope.scaling.factor", 16.0f);
+        write_u32(&w, "mistral3", "rope.scaling.original_context_length", 8);
+        gguf_writer_f32(&w, "mistral3.attention.temperature_scale", 0.25f);
+        if (has_multiplier) gguf_writer_f32(&w, "mistral3.rope.scaling.yarn_log_multiplier", 1.0f);
+        if (finish(&w, &config, &error) != OCTAVO_OK) fail_msg("%s", error.message);
+        const float scale = has_multiplier ? 1.0f : 1.2772589f; /* 0.1 ln 16 + 1 */
+        assert_true(fabsf(config.ropes[0].scale - scale) < 1e-6f);
+        assert_true(config.has_temperature_everywhere && config.temperature.scale == 0.25f);
+        assert_true(config.temperature.period == 8.0f && config.temperature.first == 0);
+        octavo_config_deinit(&config);
+    }
+}
+
 static void expect_refused(const char *suffix, const int32_t *list, size_t n_list,
                            octavo_status wanted) {
     gguf_writer w;
@@ -138,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_olmo3),
+        cmocka_unit_test(test_ministral3),
         cmocka_unit_test(test_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
