@@ -97,28 +97,10 @@ float octavo_fp8_e4m3_to_f32(uint8_t bits) {
     return octavo_f32_from_bits(sign | widen(magnitude, E4M3_MANTISSA_BITS, E4M3_BIAS));
 }
 
-uint8_t octavo_f32_to_fp8_e4m3(float value) {
-    uint32_t bits = octavo_f32_bits(value);
-    uint32_t sign = (bits >> 24) & 0x80u;
-    uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > F32_INFINITY) return (uint8_t)(sign | 0x7fu);
-    uint32_t code = narrow(magnitude, E4M3_MANTISSA_BITS, E4M3_BIAS);
-    return (uint8_t)(sign | (code < 0x7eu ? code : 0x7eu));
-}
-
 float octavo_fp8_e5m2_to_f32(uint8_t bits) {
     uint32_t sign = (uint32_t)(bits & 0x80u) << 24;
     uint32_t magnitude = bits & 0x7fu;
     if (magnitude == 0x7cu) return octavo_f32_from_bits(sign | F32_INFINITY);
     if (magnitude > 0x7cu) return octavo_f32_from_bits(sign | F32_INFINITY | F32_QUIET_BIT);
     return octavo_f32_from_bits(sign | widen(magnitude, E5M2_MANTISSA_BITS, E5M2_BIAS));
-}
-
-uint8_t octavo_f32_to_fp8_e5m2(float value) {
-    uint32_t bits = octavo_f32_bits(value);
-    uint32_t sign = (bits >> 24) & 0x80u;
-    uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > F32_INFINITY) return (uint8_t)(sign | 0x7fu);
-    uint32_t code = narrow(magnitude, E5M2_MANTISSA_BITS, E5M2_BIAS);
-    return (uint8_t)(sign | (code < 0x7bu ? code : 0x7bu));
 }

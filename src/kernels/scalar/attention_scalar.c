@@ -105,14 +105,23 @@ static void quantise_fp8_e5m2(void *out, const float *x, float divisor, int64_t 
         to[i] = octavo_f32_to_fp8_e5m2(x[i] / divisor);
 }
 
+/* The magnitude is clipped and rounded, by adding what has steps of 1; then the sign. Without
+ * branches, as fp8 is. */
+static inline int8_t int8_of(float x) {
+    const uint32_t bits = octavo_f32_bits(x), unit = 0x4b000000; /* 2^23 */
+    const int32_t given = (int32_t)(bits & 0x7fffffffu), is_negative = -(int32_t)(bits >> 31);
+    const int32_t largest = 0x42fe0000 + (is_negative & 0x20000); /* 127, 128 */
+    const int32_t is_number = -(given <= 0x7f800000);
+    const uint32_t clipped = (uint32_t)(given < largest ? given : largest);
+    const float moved = octavo_f32_from_bits(clipped) + octavo_f32_from_bits(unit);
+    const int32_t code = (int32_t)(octavo_f32_bits(moved) - unit) & is_number;
+    return (int8_t)((code ^ is_negative) - is_negative);
+}
+
 static void quantise_int8(void *out, const float *x, float divisor, int64_t n) {
-    const float magic = 0x1.8p23f; /* whole numbers begin here, so adding it rounds */
     int8_t *to = out;
-    for (int64_t i = 0; i < n; i++) {
-        float y = x[i] / divisor;
-        y = y != y ? 0.0f : y > 127.0f ? 127.0f : y < -128.0f ? -128.0f : y;
-        to[i] = (int8_t)((y + magic) - magic);
-    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = int8_of(x[i] / divisor);
 }
 
 /* --- keys --- */
