@@ -12,7 +12,12 @@
  * output row depend on its query, its keys and its values alone: not on the plan, the number of
  * threads, the chunk it came in, the pages or the neighbours (kernels/order.h, rule 3).
  *
- * The cache lies as octavo_kv_layout (octavo/attention.h) says, in either of its two forms.
+ * The cache lies as octavo_kv_layout (octavo/attention.h) says, in either of its two forms. With
+ * slot_scales there is more in a page: f32 scales, [page_size] of keys, then [page_size] of values
+ * (with value_in_key those of keys serve both); in columns behind the values of each head, in rows
+ * at the page's end head after head. A scale is the row's largest magnitude by the type's largest
+ * number, FLT_MIN at least; of a row with an infinity or a NaN it is NaN, and so is what comes of
+ * it.
  */
 #ifndef OCTAVO_ATTENTION_ATTENTION_H
 #define OCTAVO_ATTENTION_ATTENTION_H
@@ -116,13 +121,16 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
 
 /* One layer's attention. Strides are in elements; the last axis is contiguous. */
 typedef struct octavo_attention_op {
-    octavo_dtype q_dtype;    /* of queries: f32, f16 or bf16 */
-    octavo_dtype out_dtype;  /* of the output: f32, f16, bf16, or with quantise_output any */
-    octavo_dtype kv_dtype;   /* of the cache: any but i32 */
-    octavo_dtype new_dtype;  /* of keys and values: kv_dtype (bits are copied), or f32, f16 or bf16:
-                                rounded to nearest even on the way into the cache */
+    octavo_dtype q_dtype;   /* of queries: f32, f16 or bf16 */
+    octavo_dtype out_dtype; /* of the output: f32, f16, bf16, or with quantise_output any */
+    octavo_dtype kv_dtype;  /* of the cache: any but i32 */
+    octavo_dtype new_dtype; /* of keys and values: kv_dtype (bits are copied; not with slot_scales),
+                               or f32, f16 or bf16: rounded to nearest even on the way into the
+                               cache */
     octavo_kv_layout layout; /* of the cache */
     bool value_in_key;       /* OCTAVO_KV_COLUMNS: values are the keys' first lanes */
+    bool slot_scales;        /* 8-bit caches: each slot keeps a scale of each head's key and value,
+                                which new ones are quantised by: see the file's head */
     const void *queries;     /* [n_tokens, n_q_heads, head_dim] */
     int64_t q_token_stride;
     int64_t q_head_stride;
@@ -160,9 +168,17 @@ typedef struct octavo_attention_op {
 /* Fills in strides of dense arrays, neutral scales (all 1; no mask but the causal one, no cap,
  * slopes or sink) and update_kv_cache = true for f32 queries, keys, values and output and a cache
  * of kv_dtype in this layout. Pointers are the caller's to set; so is value_in_key, with the page
- * stride that goes with it. */
+ * stride that goes with it, and slot_scales, likewise. */
 void octavo_attention_op_init(octavo_attention_op *op, const octavo_attention_heads *heads,
                               octavo_dtype kv_dtype, octavo_kv_layout layout, int64_t page_size);
+
+/* The page stride that goes with an op's layout, value_in_key and slot_scales, its pages one behind
+ * the other. 0 if it does not fit. */
+int64_t octavo_attention_page_stride(const octavo_attention_op *op,
+                                     const octavo_attention_heads *heads, int64_t page_size);
+
+/* The largest finite number of a cache's type; of int8 127. */
+float octavo_attention_largest(octavo_dtype dtype);
 
 /* Lanes of a row of OCTAVO_KV_ROWS: head_dim rounded up to a multiple of 128. */
 int64_t octavo_attention_lanes(int64_t head_dim);

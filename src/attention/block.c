@@ -7,6 +7,7 @@
 #include "attention/block.h"
 
 #include "base/compiler.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -23,6 +24,8 @@ typedef struct block {
     /* of whole groups; a place that no row sees repeats `begin` */
     const uint8_t *slots[BLOCK];
     const uint8_t *columns[BLOCK]; /* where keys are words: the first of each place's */
+    const uint8_t *scales[BLOCK];  /* with slot_scales, of a page's first place in the block: its
+                                      first head's key scale */
 } block;
 
 /* Resolves the page table for the part of `range` in block `index`. False: nothing there. */
@@ -41,10 +44,12 @@ static bool resolve(const attention_job *j, attention_range range, int64_t index
     int64_t page = part.begin / batch->page_size, slot = part.begin % batch->page_size;
     const uint8_t *base = cache + pages[page] * page_bytes;
     const size_t group_bytes = j->pages.group_bytes;
+    b->scales[b->begin] = base + j->pages.scale_offset + (size_t)slot * sizeof(float);
     for (int i = b->begin; i < b->end; i++, slot++) {
         if (slot == batch->page_size) {
             slot = 0;
             base = cache + pages[++page] * page_bytes;
+            b->scales[i] = base + j->pages.scale_offset;
         }
         b->slots[i] = base + slot * slot_bytes;
         b->columns[i] = base + (size_t)(slot / GROUP) * group_bytes + (size_t)(slot % GROUP) * 4;
@@ -221,6 +226,26 @@ static void score_head(attention_job *j, const block *b, int32_t head, row_range
                                                            first, last, d, &j->reader.ahead);
 }
 
+/* Of a block's places; those that no row sees have 0. */
+typedef struct place_scales {
+    _Alignas(OCTAVO_ALIGN) float key[BLOCK];
+    _Alignas(OCTAVO_ALIGN) float value[BLOCK];
+} place_scales;
+
+/* What a head's slots keep, page by page. */
+static void find_scales(const attention_job *j, const block *b, int32_t head, place_scales *to) {
+    const int64_t page_size = j->pages.page_size;
+    const size_t offset = (size_t)(j->item->head + head) * j->pages.scale_head_bytes;
+    memset(to, 0, sizeof *to);
+    for (int i = b->begin, n; i < b->end; i += n) {
+        const int64_t left = page_size - (b->first + i) % page_size;
+        n = left < b->end - i ? (int)left : b->end - i;
+        const uint8_t *from = b->scales[i] + offset;
+        memcpy(to->key + i, from, (size_t)n * sizeof(float));
+        memcpy(to->value + i, from + j->pages.value_scale_offset, (size_t)n * sizeof(float));
+    }
+}
+
 /* Dot products to weights, and those times the values, for a head's rows. */
 static void weigh_head(attention_job *j, const block *b, int32_t head, row_range rows,
                        const attention_sums *to) {
@@ -228,9 +253,15 @@ static void weigh_head(attention_job *j, const block *b, int32_t head, row_range
     const int32_t n = rows.end - rows.begin, at = head * j->n_rows + rows.begin;
     float *weights = s->weights + (int64_t)at * BLOCK;
     const int32_t alike = rows_alike(j, b, n);
+    place_scales scales;
+    if (j->op->slot_scales) find_scales(j, b, head, &scales);
     for (int32_t r = 0; r < n; r += alike) {
         const places own = row_places(j, b, rows.begin + r);
-        const octavo_logit logit = row_logit(j, b, head, rows.begin + r);
+        octavo_logit logit = row_logit(j, b, head, rows.begin + r);
+        if (j->op->slot_scales) {
+            logit.key_scales = scales.key;
+            logit.value_scales = scales.value;
+        }
         j->kernels->softmax(weights + (int64_t)r * BLOCK, alike, own.begin, own.end, &logit,
                             to->max + at + r, to->sum + at + r, s->rescale + r);
     }

@@ -119,6 +119,9 @@ typedef struct attention_pages {
     size_t value_offset; /* of a head's first value row */
     size_t group_bytes;  /* COLUMNS: of the keys of OCTAVO_KEY_GROUP positions; 0: keys are rows */
     size_t key_words;    /* 32-bit words of a key */
+    size_t scale_offset; /* of a page's first key scale, 0: slots have none */
+    size_t scale_head_bytes;   /* between two heads */
+    size_t value_scale_offset; /* from a key's scale to the value's */
 } attention_pages;
 
 attention_pages octavo_attention_pages(const octavo_attention_heads *heads,

@@ -35,9 +35,14 @@ static size_t shared_row_multiple(size_t size) {
     return VALUE_LANES * size > KEY_ROW_MULTIPLE ? VALUE_LANES * size : KEY_ROW_MULTIPLE;
 }
 
+/* Scales of a head's slots. */
+static size_t scale_bytes(int64_t page_size, bool value_in_key) {
+    return (size_t)page_size * (value_in_key ? 1 : 2) * sizeof(float);
+}
+
 /* OCTAVO_KV_COLUMNS. False: does not fit. */
 static bool column_pages(attention_pages *pages, int64_t size, int64_t page_size, int64_t head_dim,
-                         int64_t value_dim, bool value_in_key) {
+                         int64_t value_dim, bool value_in_key, bool slot_scales) {
     const size_t groups = (size_t)(page_size + OCTAVO_KEY_GROUP - 1) / OCTAVO_KEY_GROUP;
     const size_t key_bytes = (size_t)(head_dim * size);
     size_t keys = 0, values, sum;
@@ -52,9 +57,16 @@ static bool column_pages(attention_pages *pages, int64_t size, int64_t page_size
         !octavo_size_mul((size_t)page_size, pages->row_bytes, &values) ||
         !octavo_size_add(keys, values, &sum) || sum > INT64_MAX - OCTAVO_ALIGN)
         return false;
+    if (slot_scales) {
+        pages->scale_offset = sum;
+        if (!octavo_size_add(sum, scale_bytes(page_size, value_in_key), &sum) ||
+            sum > INT64_MAX - OCTAVO_ALIGN)
+            return false;
+    }
     pages->value_offset = keys;
     pages->slot_bytes = (int64_t)pages->row_bytes;
     pages->head_bytes = octavo_align_up(sum, OCTAVO_ALIGN);
+    pages->scale_head_bytes = pages->head_bytes;
     return true;
 }
 
@@ -63,9 +75,11 @@ attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
     const int64_t size = (int64_t)octavo_dtype_size(op->kv_dtype);
     attention_pages pages = {
         .layout = op->layout, .page_size = page_size, .page_bytes = op->page_stride * size};
+    if (!op->value_in_key) pages.value_scale_offset = (size_t)page_size * sizeof(float);
     if (op->layout == OCTAVO_KV_COLUMNS) {
-        bool fits = column_pages(&pages, size, page_size, heads->head_dim,
-                                 octavo_attention_value_dim(heads), op->value_in_key);
+        bool fits =
+            column_pages(&pages, size, page_size, heads->head_dim,
+                         octavo_attention_value_dim(heads), op->value_in_key, op->slot_scales);
         octavo_assert(fits);
         (void)fits;
         return pages;
@@ -75,21 +89,46 @@ attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
     pages.head_bytes = 2 * pages.row_bytes;
     pages.value_offset = pages.row_bytes;
     pages.key_words = ((size_t)(heads->head_dim * size) + 3) / 4;
+    pages.scale_head_bytes = scale_bytes(page_size, false);
+    if (op->slot_scales) pages.scale_offset = (size_t)(page_size * pages.slot_bytes);
     return pages;
+}
+
+/* Elements of a page in columns; 0: does not fit. */
+static int64_t column_elements(int64_t size, int64_t page_size, int64_t n_kv_heads,
+                               int64_t head_dim, int64_t value_dim, bool value_in_key,
+                               bool slot_scales) {
+    attention_pages pages = {0};
+    size_t bytes;
+    if (!column_pages(&pages, size, page_size, head_dim, value_dim, value_in_key, slot_scales) ||
+        !octavo_size_mul(pages.head_bytes, (size_t)n_kv_heads, &bytes) || bytes > INT64_MAX)
+        return 0;
+    return (int64_t)bytes / size;
+}
+
+int64_t octavo_attention_page_stride(const octavo_attention_op *op,
+                                     const octavo_attention_heads *heads, int64_t page_size) {
+    const int64_t size = (int64_t)octavo_dtype_size(op->kv_dtype);
+    size_t rows, all;
+    if (op->layout == OCTAVO_KV_COLUMNS)
+        return column_elements(size, page_size, heads->n_kv_heads, heads->head_dim,
+                               octavo_attention_value_dim(heads), op->value_in_key,
+                               op->slot_scales);
+    if (!octavo_size_mul((size_t)page_size, (size_t)op->slot_stride, &rows) ||
+        !octavo_size_mul(scale_bytes(page_size, false), (size_t)heads->n_kv_heads, &all) ||
+        !octavo_size_add(rows, all / (size_t)size, &all) || all > INT64_MAX)
+        return 0;
+    return (int64_t)(op->slot_scales ? all : rows);
 }
 
 int64_t octavo_attention_page_elements(octavo_dtype dtype, int64_t page_size, int64_t n_kv_heads,
                                        int64_t head_dim, int64_t value_dim, bool value_in_key) {
     const int64_t size = (int64_t)octavo_dtype_size(dtype);
-    attention_pages pages = {0};
-    size_t bytes;
     if (size == 0 || dtype == OCTAVO_DTYPE_I32 || page_size < 1 || n_kv_heads < 1 || head_dim < 1 ||
         value_dim < 1 || page_size > INT32_MAX || head_dim > OCTAVO_ATTENTION_MAX_KEY_DIM ||
-        value_dim > OCTAVO_ATTENTION_MAX_DIM || (value_in_key && value_dim > head_dim) ||
-        !column_pages(&pages, size, page_size, head_dim, value_dim, value_in_key) ||
-        !octavo_size_mul(pages.head_bytes, (size_t)n_kv_heads, &bytes) || bytes > INT64_MAX)
+        value_dim > OCTAVO_ATTENTION_MAX_DIM || (value_in_key && value_dim > head_dim))
         return 0;
-    return (int64_t)bytes / size;
+    return column_elements(size, page_size, n_kv_heads, head_dim, value_dim, value_in_key, false);
 }
 
 void octavo_attention_op_init(octavo_attention_op *op, const octavo_attention_heads *heads,

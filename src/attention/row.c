@@ -8,9 +8,10 @@
 
 #include <math.h>
 
-/* Largest finite value of a floating type. */
-static float largest(octavo_dtype dtype) {
+float octavo_attention_largest(octavo_dtype dtype) {
     switch (dtype) {
+    case OCTAVO_DTYPE_INT8:
+        return 127.0f;
     case OCTAVO_DTYPE_FP8_E4M3:
         return 448.0f;
     case OCTAVO_DTYPE_FP8_E5M2:
@@ -50,7 +51,7 @@ static float truncated(float x) {
  * cast as in C. */
 static void quantise(float *x, const octavo_attention_op *op, int64_t n) {
     const float divisor = rounded(op->q_scale, op->q_dtype);
-    const float limit = largest(op->kv_dtype);
+    const float limit = octavo_attention_largest(op->kv_dtype);
     for (int64_t i = 0; i < n; i++) {
         float y = rounded(x[i] / divisor, op->q_dtype);
         if (op->kv_dtype == OCTAVO_DTYPE_INT8) {

@@ -5,8 +5,11 @@
  */
 #include "attention/internal.h"
 #include "base/compiler.h"
+#include "base/number.h"
 #include "base/thread.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* What is the same for all slots of a layer. */
@@ -19,43 +22,70 @@ typedef struct slot_writer {
     size_t kv_size;  /* of the cache */
 } slot_writer;
 
-/* n elements as the cache has them. */
-static void convert(const slot_writer *w, void *to, const uint8_t *from, float divisor, int64_t n) {
+/* What brings a row into the range of the cache's type. By its own numbers alone, so that it does
+ * not matter who came before. */
+static float scale_of(const float *row, int64_t n, octavo_dtype dtype) {
+    uint32_t top = 0; /* magnitudes compare like their bits, and a NaN is above all */
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t magnitude = octavo_f32_bits(row[i]) & 0x7fffffffu;
+        if (magnitude > top) top = magnitude;
+    }
+    const float largest = octavo_f32_from_bits(top);
+    if (!isfinite(largest)) return NAN;
+    return fmaxf(largest / octavo_attention_largest(dtype), FLT_MIN);
+}
+
+/* n elements as the cache has them. Returns what they were divided by. */
+static float convert(const slot_writer *w, void *to, const uint8_t *from, float divisor,
+                     int64_t n) {
     const octavo_attention_op *op = w->op;
     float row[OCTAVO_ATTENTION_MAX_KEY_DIM];
     if (op->new_dtype == op->kv_dtype) {
         memcpy(to, from, (size_t)n * w->kv_size);
-        return;
+        return divisor;
     }
     w->kernels->load[op->new_dtype](row, from, n);
+    if (op->slot_scales) divisor = scale_of(row, n, op->kv_dtype);
     if (op->quantise_new || op->kv_dtype >= OCTAVO_DTYPE_FP8_E4M3)
         w->kernels->quantise[op->kv_dtype](to, row, divisor, n);
     else
         w->kernels->store[op->kv_dtype](to, row, 1.0f, n);
+    return divisor;
 }
 
 /* A row of n elements, zero behind them. */
-static void write_row(const slot_writer *w, uint8_t *to, const uint8_t *from, float divisor,
-                      int64_t n) {
+static float write_row(const slot_writer *w, uint8_t *to, const uint8_t *from, float divisor,
+                       int64_t n) {
     const size_t bytes = (size_t)n * w->kv_size;
-    convert(w, to, from, divisor, n);
+    divisor = convert(w, to, from, divisor, n);
     memset(to + bytes, 0, w->pages.row_bytes - bytes);
+    return divisor;
 }
 
 /* A key into its lane of the columns: words OCTAVO_KEY_GROUP apart. */
-static void write_column(const slot_writer *w, uint8_t *group, int64_t lane, const uint8_t *from,
-                         float divisor) {
+static float write_column(const slot_writer *w, uint8_t *group, int64_t lane, const uint8_t *from,
+                          float divisor) {
     uint32_t words[OCTAVO_ATTENTION_MAX_KEY_DIM];
     words[w->pages.key_words - 1] = 0; /* lanes that pad it */
-    convert(w, words, from, divisor, w->heads->head_dim);
+    divisor = convert(w, words, from, divisor, w->heads->head_dim);
     uint32_t *to = (uint32_t *)(void *)group + lane;
     for (size_t i = 0; i < w->pages.key_words; i++)
         to[i * OCTAVO_KEY_GROUP] = words[i];
+    return divisor;
 }
 
 static float divisor_of(const slot_writer *w, float scale, const float *scales, int32_t head) {
     if (!w->op->quantise_new) return 1.0f;
     return scales ? scale * scales[head] : scale;
+}
+
+/* Keeps the scale of a head's key, `offset` 0, or value in the page. */
+static void write_scale(const slot_writer *w, uint8_t *page, int64_t slot, int32_t head,
+                        size_t offset, float scale) {
+    const attention_pages *pages = &w->pages;
+    if (!w->op->slot_scales) return;
+    uint8_t *first = page + pages->scale_offset + (size_t)head * pages->scale_head_bytes + offset;
+    memcpy(first + (size_t)slot * sizeof scale, &scale, sizeof scale);
 }
 
 /* The whole slot: K and V of all heads, zeros in the lanes and rows that pad it. */
@@ -68,18 +98,21 @@ static void write_slot(const slot_writer *w, uint8_t *page, int64_t slot, int64_
         const size_t head = (size_t)h * pages->head_bytes;
         const int64_t key = token * op->k_token_stride + h * op->k_head_stride;
         const uint8_t *key_row = (const uint8_t *)op->keys + key * (int64_t)w->new_size;
-        const float divisor = divisor_of(w, op->k_scale, op->k_scales, h);
+        float divisor = divisor_of(w, op->k_scale, op->k_scales, h);
         if (pages->group_bytes > 0) {
             const size_t group = (size_t)(slot / OCTAVO_KEY_GROUP) * pages->group_bytes;
-            write_column(w, page + head + group, slot % OCTAVO_KEY_GROUP, key_row, divisor);
+            divisor =
+                write_column(w, page + head + group, slot % OCTAVO_KEY_GROUP, key_row, divisor);
         } else {
-            write_row(w, row + head + pages->key_offset, key_row, divisor, d);
+            divisor = write_row(w, row + head + pages->key_offset, key_row, divisor, d);
         }
+        write_scale(w, page, slot, h, 0, divisor);
         if (op->value_in_key) continue;
         const int64_t value = token * op->v_token_stride + h * op->v_head_stride;
-        write_row(w, row + head + pages->value_offset,
-                  (const uint8_t *)op->values + value * (int64_t)w->new_size,
-                  divisor_of(w, op->v_scale, op->v_scales, h), dv);
+        divisor = write_row(w, row + head + pages->value_offset,
+                            (const uint8_t *)op->values + value * (int64_t)w->new_size,
+                            divisor_of(w, op->v_scale, op->v_scales, h), dv);
+        write_scale(w, page, slot, h, pages->value_scale_offset, divisor);
     }
     if (op->layout == OCTAVO_KV_ROWS) {
         const size_t written = (size_t)w->heads->n_kv_heads * pages->head_bytes;

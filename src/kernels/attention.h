@@ -43,6 +43,10 @@ typedef struct octavo_logit {
     float slope;    /* ALiBi: s += slope * -|first + j|; 0 = none */
     float first;    /* position of place 0 minus the query's own */
     bool round_weights; /* weights are rounded to bf16 (nearest even) before anything uses them */
+    /* A quantised cache's factors of each place, [64], 64-aligned; NULL: none. One of a key comes
+     * before all of the above; that of a value multiplies the weight when it has been summed. */
+    const float *key_scales;
+    const float *value_scales;
 } octavo_logit;
 
 /* Memory that will be read soon. A kernel that takes one (NULL: none) asks for about as much of it
@@ -110,7 +114,7 @@ typedef struct octavo_attention_kernels {
      * the weight exp(logit - max) there and 0 elsewhere; max[r] and sum[r] (-inf and 0 at first)
      * take the block in, rescale[r] is what the accumulator has to be multiplied by. exp has a
      * relative error under 2^-21 and is exactly 1 at 0. s: [n_rows][64], 64-aligned; begin < end.
-     */
+     * Scales of other places are finite, or what becomes of their weights means nothing. */
     void (*softmax)(float *s, int n_rows, int begin, int end, const octavo_logit *logit, float *max,
                     float *sum, float *rescale);
 

@@ -50,8 +50,12 @@ static OCTAVO_ALWAYS_INLINE float softmax_row(float *s, int begin, int end,
                                               const octavo_logit *logit, float *max, float *sum) {
     vec v[BLOCK_VECS];
     const vec scale = vec_set(logit->scale);
-    for (int i = 0; i < BLOCK_VECS; i++)
-        v[i] = vec_mul(vec_load_aligned(s + i * VEC_WIDTH), scale);
+    for (int i = 0; i < BLOCK_VECS; i++) {
+        v[i] = vec_load_aligned(s + i * VEC_WIDTH);
+        if (logit->key_scales)
+            v[i] = vec_mul(v[i], vec_load_aligned(logit->key_scales + i * VEC_WIDTH));
+        v[i] = vec_mul(v[i], scale);
+    }
     if (logit->soft_cap != 0.0f) {
         const vec cap = vec_set(logit->soft_cap);
         for (int i = 0; i < BLOCK_VECS; i++)
@@ -71,7 +75,10 @@ static OCTAVO_ALWAYS_INLINE float softmax_row(float *s, int begin, int end,
     for (int i = 0; i < BLOCK_VECS; i++) {
         v[i] = exp_low(vec_sub(v[i], vec_set(base)));
         if (logit->round_weights) v[i] = vec_round_bf16(v[i]);
-        vec_store_aligned(s + i * VEC_WIDTH, v[i]);
+        vec p = v[i];
+        if (logit->value_scales)
+            p = vec_mul(p, vec_load_aligned(logit->value_scales + i * VEC_WIDTH));
+        vec_store_aligned(s + i * VEC_WIDTH, p);
     }
     const float rescale = *max == base ? 1.0f : exp1(*max - base);
     *sum = *sum * rescale + vec_reduce_add(fold(vec_add, v));

@@ -8,8 +8,12 @@
 #include <math.h>
 #include <string.h>
 
+static double key_scale(const octavo_logit *logit, int j) {
+    return logit->key_scales ? (double)logit->key_scales[j] : 1.0;
+}
+
 static double logit_of(double x, int j, const octavo_logit *logit) {
-    double s = x * (double)logit->scale, cap = (double)logit->soft_cap;
+    double s = x * key_scale(logit, j) * (double)logit->scale, cap = (double)logit->soft_cap;
     if (cap != 0.0) s = cap * tanh(s / cap);
     return s - (double)logit->slope * fabs((double)logit->first + j);
 }
@@ -37,7 +41,7 @@ static void check_softmax_once(tester *t, const attention_pair *k, const octavo_
     if (before == -INFINITY) size = 0.0;
     for (int j = begin; j < end; j++) {
         top = fmax(top, logit_of((double)x[j], j, logit));
-        size = fmax(size, fabs((double)x[j] * (double)logit->scale));
+        size = fmax(size, fabs((double)x[j] * key_scale(logit, j) * (double)logit->scale));
         size = fmax(size, (double)logit->slope * fabs((double)logit->first + j));
     }
     const double error = 4.0 * ULP * (2.0 * size + 1.0) + 2.0 * EXP * fabs((double)logit->soft_cap);
@@ -51,7 +55,9 @@ static void check_softmax_once(tester *t, const attention_pair *k, const octavo_
             if (octavo_bf16_to_f32(octavo_f32_to_bf16(s[j])) != s[j])
                 tester_fail(t, "p[%d] is no bf16: %a", j, (double)s[j]);
         }
-        tester_near_f32(t, "p", &s[j], &want, &bound, 1);
+        const double scale = logit->value_scales ? (double)logit->value_scales[j] : 1.0;
+        const double scaled = want * scale, scaled_bound = (bound + want * ULP) * scale;
+        tester_near_f32(t, "p", &s[j], &scaled, &scaled_bound, 1);
         if (logit->round_weights) want = (double)s[j], bound = 0.0; /* what is summed */
         want_sum += want;
         sum_bound += bound;
@@ -121,7 +127,12 @@ static void check_softmax_rows(tester *t, const attention_pair *k, const octavo_
 void check_softmax(tester *t, const void *arg) {
     const attention_pair *k = arg;
     static const float befores[] = {-INFINITY, -40.0f, 0.0f, 2.0f, 300.0f};
-    static const octavo_logit logits[] = {
+    static _Alignas(64) float scales[2][BLOCK];
+    for (int j = 0; j < BLOCK; j++) {
+        scales[0][j] = tester_uniform(t, 0.01f, 2.0f);
+        scales[1][j] = j % 9 ? tester_uniform(t, 0.001f, 40.0f) : 0.0f;
+    }
+    const octavo_logit logits[] = {
         {.scale = 1.0f},
         {.scale = 0.125f},
         {.scale = -1.0f},
@@ -132,6 +143,9 @@ void check_softmax(tester *t, const void *arg) {
         {.scale = 0.5f, .slope = 0.01f, .first = -20.0f, .soft_cap = 9.0f},
         {.scale = 0.2f, .round_weights = true},
         {.scale = 0.2f, .round_weights = true, .slope = 0.125f, .first = -1.0f},
+        {.scale = 0.3f, .key_scales = scales[0]},
+        {.scale = 0.3f, .value_scales = scales[1]},
+        {.scale = 2.0f, .soft_cap = 20.0f, .key_scales = scales[0], .value_scales = scales[1]},
     };
     for (size_t b = 0; b < sizeof befores / sizeof befores[0]; b++) {
         for (size_t l = 0; l < sizeof logits / sizeof logits[0]; l++) {

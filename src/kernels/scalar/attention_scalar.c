@@ -201,6 +201,7 @@ static float softmax_row(float *s, int begin, int end, const octavo_logit *logit
             s[j] = -INFINITY;
             continue;
         }
+        if (logit->key_scales) s[j] *= logit->key_scales[j];
         s[j] *= logit->scale;
         if (logit->soft_cap != 0.0f) s[j] = soft_cap(s[j], logit->soft_cap);
         if (logit->slope != 0.0f) s[j] -= logit->slope * fabsf(logit->first + (float)j);
@@ -217,6 +218,8 @@ static float softmax_row(float *s, int begin, int end, const octavo_logit *logit
     float rescale = octavo_exp_scalar(*max - base);
     *sum = *sum * rescale + parts[0];
     *max = top;
+    for (int j = 0; logit->value_scales && j < BLOCK; j++)
+        s[j] *= logit->value_scales[j];
     return rescale;
 }
 
