@@ -57,7 +57,12 @@ typedef struct octavo_model_options {
     const char *isa; /* instruction set: "scalar", "avx2", ...; NULL: the best there is */
     octavo_precision precision; /* OCTAVO_PRECISION_FAST */
     octavo_weights weights;     /* OCTAVO_WEIGHTS_FILE */
-    int kv_dtype;               /* OCTAVO_KV_DTYPE_AUTO, or an octavo_dtype: f32, f16, bf16 */
+    int kv_dtype;               /* OCTAVO_KV_DTYPE_AUTO, or an octavo_dtype: f32, f16, bf16, or
+                                   fp8_e4m3, fp8_e5m2, int8: keys and values are then divided by
+                                   scales. Those are the file's below, else for fp8 the
+                                   checkpoint's, else each slot keeps one of each head's key and
+                                   one of its value */
+    const char *kv_scales;      /* a file of octavo/calibrate.h for an 8-bit cache; NULL: none */
     int page_size;              /* 16: slots in a page of the cache, 1 to 1024 */
     uint64_t kv_memory;         /* bytes for the cache; 0: what one full context needs */
     int64_t context;   /* longest sequence; 0: the model's own; more than that is refused */

@@ -19,10 +19,10 @@ static octavo_status check_shape(const octavo_kv_shape *s, octavo_error *error) 
                            "number must be at least 1",
                            (int)s->n_layers, (long long)s->n_pages, (long long)s->page_size,
                            (long long)s->page_elements);
-    if (s->dtype != OCTAVO_DTYPE_F32 && s->dtype != OCTAVO_DTYPE_F16 &&
-        s->dtype != OCTAVO_DTYPE_BF16)
-        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           "cache (dtype %s): not supported yet; use f32, f16 or bf16",
+    if (octavo_dtype_size(s->dtype) == 0 || s->dtype == OCTAVO_DTYPE_I32)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "cache (dtype %s): keys and values are no such numbers; use f32, f16, "
+                           "bf16, fp8_e4m3, fp8_e5m2 or int8",
                            octavo_dtype_name(s->dtype));
     return OCTAVO_OK;
 }
@@ -65,5 +65,22 @@ octavo_status octavo_kv_cache_init(octavo_kv_cache *cache, const octavo_kv_shape
 
 void octavo_kv_cache_deinit(octavo_kv_cache *cache) {
     octavo_free_aligned(cache->base);
+    octavo_kv_scales_deinit(&cache->scales);
     *cache = (octavo_kv_cache){0};
+}
+
+octavo_status octavo_kv_scales_init(octavo_kv_scales *scales, int32_t n_layers, int32_t n_heads,
+                                    octavo_error *error) {
+    const size_t n = (size_t)n_layers * (size_t)n_heads;
+    float *key = octavo_alloc_zero(n, 2 * sizeof *key);
+    if (!key) return octavo_fail_memory(error, "scales of the cache", n * 2 * sizeof *key);
+    for (size_t i = 0; i < 2 * n; i++)
+        key[i] = 1.0f;
+    *scales = (octavo_kv_scales){n_layers, n_heads, key, key + n};
+    return OCTAVO_OK;
+}
+
+void octavo_kv_scales_deinit(octavo_kv_scales *scales) {
+    octavo_free(scales->key);
+    *scales = (octavo_kv_scales){0};
 }

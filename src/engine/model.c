@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "engine/calibration.h"
 #include "engine/source.h"
 #include "engine/vocab_gguf.h"
+#include "model/kv_scales.h"
 
 #include <string.h>
 
@@ -58,15 +60,18 @@ static octavo_status check_options(const octavo_model_options *options, octavo_e
     case OCTAVO_DTYPE_F32:
     case OCTAVO_DTYPE_F16:
     case OCTAVO_DTYPE_BF16:
-        return OCTAVO_OK;
+        if (!options->kv_scales) return OCTAVO_OK;
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "option kv-scales (%.200s): only an 8-bit cache has scales; give "
+                           "kv-dtype fp8_e4m3, fp8_e5m2 or int8 too",
+                           options->kv_scales);
     case OCTAVO_DTYPE_FP8_E4M3:
     case OCTAVO_DTYPE_FP8_E5M2:
     case OCTAVO_DTYPE_INT8:
-        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           "option kv-dtype (%s): not in this version; give auto, f32, f16 or bf16",
-                           octavo_dtype_name((octavo_dtype)options->kv_dtype));
+        return OCTAVO_OK;
     default:
-        return bad_option(error, "kv-dtype", options->kv_dtype, "give auto, f32, f16 or bf16");
+        return bad_option(error, "kv-dtype", options->kv_dtype,
+                          "give auto, f32, f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
     }
 }
 
@@ -88,26 +93,39 @@ static octavo_status choose_context(octavo_model *model, const octavo_model_opti
     return OCTAVO_OK;
 }
 
+/* The scales of an 8-bit cache that are known beforehand; those of a checkpoint are made for fp8.
+ */
+static octavo_status find_scales(octavo_kv_scales *scales, const octavo_model *model,
+                                 const octavo_checkpoint *checkpoint,
+                                 const octavo_model_options *options, octavo_error *error) {
+    const octavo_model_config *config = &model->network.config;
+    const octavo_dtype dtype = choose_kv_dtype(options);
+    if (options->kv_scales)
+        return octavo_calibration_read(options->kv_scales, dtype, config, scales, error);
+    if (dtype != OCTAVO_DTYPE_FP8_E4M3 && dtype != OCTAVO_DTYPE_FP8_E5M2) return OCTAVO_OK;
+    return octavo_kv_scales_load(scales, checkpoint, config, error);
+}
+
 /* Columns are read fastest, if a page is whole groups of them. */
-static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config) {
+static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config,
+                          bool slot_scales) {
+    const int64_t lanes = octavo_config_value_lanes(config);
     const octavo_attention_heads heads = {.n_q_heads = (int32_t)config->n_heads,
                                           .n_kv_heads = (int32_t)config->n_kv_heads,
-                                          .head_dim = (int32_t)config->head_dim};
-    const int64_t lanes = octavo_config_value_lanes(config);
-    if (lanes > 0) { /* values are lanes of their keys: there is one layout for it */
-        shape->layout = OCTAVO_KV_COLUMNS;
-        shape->page_elements = octavo_attention_page_elements(
-            shape->dtype, shape->page_size, heads.n_kv_heads, heads.head_dim, lanes, true);
-        return;
-    }
-    shape->layout = shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
+                                          .head_dim = (int32_t)config->head_dim,
+                                          .value_dim = (int32_t)lanes};
+    /* values that are lanes of their keys have one layout */
+    shape->layout =
+        lanes > 0 || shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
     octavo_attention_op op;
     octavo_attention_op_init(&op, &heads, shape->dtype, shape->layout, shape->page_size);
-    shape->page_elements = op.page_stride;
+    op.value_in_key = lanes > 0;
+    op.slot_scales = slot_scales;
+    shape->page_elements = octavo_attention_page_stride(&op, &heads, shape->page_size);
 }
 
 static octavo_status create_cache(octavo_model *model, const octavo_model_options *options,
-                                  octavo_error *error) {
+                                  octavo_kv_scales *scales, octavo_error *error) {
     const octavo_model_config *config = &model->network.config;
     octavo_kv_shape shape = {
         .n_layers = config->n_kv_layers,
@@ -115,7 +133,7 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
         .page_size = options->page_size,
         .dtype = choose_kv_dtype(options),
     };
-    choose_layout(&shape, config);
+    choose_layout(&shape, config, octavo_dtype_size(shape.dtype) == 1 && !scales->key);
     size_t page_bytes;
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
     if (status) return status;
@@ -133,6 +151,8 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
         shape.n_pages = pages < INT32_MAX ? (int64_t)pages : INT32_MAX;
     }
     if ((status = octavo_kv_cache_init(&model->cache, &shape, error))) return status;
+    model->cache.scales = *scales;
+    *scales = (octavo_kv_scales){0};
     return octavo_page_pool_create(&model->pages, shape.n_pages, error);
 }
 
@@ -209,6 +229,7 @@ static int logit_group(int64_t vocabulary, int chunk) {
 static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpoint,
                            const octavo_model_options *options, octavo_error *error) {
     octavo_status status;
+    octavo_kv_scales scales = {0};
     octavo_weights_options loading = {.pool = model->pool,
                                       .weights = options->weights,
                                       .progress = options->progress,
@@ -229,12 +250,22 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
                             model->chunk);
     if ((status = octavo_network_build(&model->network, &model->program, model->chunk, group,
                                        options->precision == OCTAVO_PRECISION_EXACT, error)) ||
-        (status = create_cache(model, options, error)) ||
-        (status = create_step_arrays(model, error)))
+        (status = find_scales(&scales, model, checkpoint, options, error)) ||
+        (status = create_cache(model, options, &scales, error)) ||
+        (status = create_step_arrays(model, error))) {
+        octavo_kv_scales_deinit(&scales);
         return status;
+    }
     return octavo_run_init(
         &model->run, &model->program, model->pool, &model->cache,
         &(octavo_run_options){.cpu = model->cpu, .max_sequences = model->max_sequences}, error);
+}
+
+/* Of the cache, for the log. */
+static const char *scale_source(const octavo_model *model, const octavo_model_options *options) {
+    if (octavo_kv_has_slot_scales(&model->cache)) return " (scales of each slot)";
+    if (!model->cache.scales.key) return "";
+    return options->kv_scales ? " (scales of a file)" : " (scales of the checkpoint)";
 }
 
 octavo_status octavo_model_open(const char *path, const octavo_model_options *given,
@@ -260,10 +291,10 @@ octavo_status octavo_model_open(const char *path, const octavo_model_options *gi
         (status = build(model, &checkpoint, &options, error)))
         goto cleanup;
     octavo_log_write(&options.log, OCTAVO_LOG_INFO,
-                     "%s: %s, %d layers, %d threads, %s, weights %s, cache %s, %lld pages", path,
+                     "%s: %s, %d layers, %d threads, %s, weights %s, cache %s%s, %lld pages", path,
                      model->network.config.architecture, model->network.config.n_layers, threads,
                      octavo_cpu_name(model->cpu), octavo_weights_name(model->weights),
-                     octavo_dtype_name(model->cache.shape.dtype),
+                     octavo_dtype_name(model->cache.shape.dtype), scale_source(model, &options),
                      (long long)model->cache.shape.n_pages);
     *out = model;
     model = NULL;
@@ -331,7 +362,8 @@ static uint64_t step_bytes(const octavo_model *model) {
 octavo_model_facts octavo_model_describe(const octavo_model *model) {
     const octavo_model_config *config = &model->network.config;
     const octavo_kv_shape *kv = &model->cache.shape;
-    const uint64_t element = octavo_dtype_size(kv->dtype);
+    const uint64_t head_bytes = (uint64_t)config->head_dim * octavo_dtype_size(kv->dtype) +
+                                (octavo_kv_has_slot_scales(&model->cache) ? sizeof(float) : 0);
     return (octavo_model_facts){
         .architecture = config->architecture,
         .isa = octavo_cpu_name(model->cpu),
@@ -354,7 +386,7 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .step_bytes = step_bytes(model),
         .kv_bytes = (uint64_t)kv->n_layers * model->cache.layer_bytes,
         .position_bytes = (octavo_config_value_lanes(config) > 0 ? 1 : 2) * (uint64_t)kv->n_layers *
-                          (uint64_t)(config->n_kv_heads * config->head_dim) * element,
+                          (uint64_t)config->n_kv_heads * head_bytes,
         .is_encoder = config->is_encoder,
         .has_pooler = config->has_pooler,
         .token_types = (int32_t)config->n_types,

@@ -5,6 +5,22 @@
  */
 #include "program/operand.h"
 
+#include <math.h>
+
+/* By what an 8-bit cache's keys and values are divided: factors of each head that were known
+ * before, or what each slot keeps. */
+static void set_scales(octavo_attention_op *layer, const octavo_kv_cache *cache, int index) {
+    const octavo_kv_scales *scales = &cache->scales;
+    if (octavo_kv_has_slot_scales(cache)) {
+        layer->slot_scales = true;
+    } else if (scales->key) {
+        layer->quantise_new = true;
+        layer->k_scales = scales->key + (int64_t)index * scales->n_heads;
+        layer->v_scales = layer->value_in_key ? layer->k_scales
+                                              : scales->value + (int64_t)index * scales->n_heads;
+    }
+}
+
 /* Elements between two rows of an f32 tensor. */
 static int64_t row_elements(const octavo_tensor *tensor) {
     return (int64_t)(tensor->row_bytes / sizeof(float));
@@ -24,6 +40,7 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op, int ca
     layer.kv_cache = octavo_kv_cache_layer(run->cache, run->program->tensors[cache].layer);
     layer.page_stride = run->cache->shape.page_elements;
     layer.value_in_key = key->value_lanes > 0;
+    set_scales(&layer, run->cache, run->program->tensors[cache].layer);
     layer.scale = op->params.scale;
     layer.soft_cap = op->params.soft_cap;
     layer.mask = octavo_mask_of(key);
@@ -32,6 +49,20 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op, int ca
 
 static void *first_row(octavo_run *run, const octavo_tensor *tensor) {
     return run->arena + tensor->offset;
+}
+
+/* Raises tops [n_kv_heads] by this thread's rows of keys or values. */
+static void raise_tops(octavo_run *run, int id, float *tops, int thread, int n_threads) {
+    const octavo_row_range rows = octavo_share_rows(run, id, thread, n_threads);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, id));
+    const int64_t lanes = width / run->n_kv_heads;
+    for (int64_t t = rows.begin; t < rows.end; t++) {
+        const float *row = octavo_row_of(run, id, t);
+        for (int64_t i = 0; i < width; i++) {
+            const float x = fabsf(row[i]);
+            if (!(x <= tops[i / lanes])) tops[i / lanes] = x; /* a NaN, too */
+        }
+    }
 }
 
 /* in: keys or none, values or none, cache. */
@@ -49,6 +80,12 @@ void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, i
         layer.v_token_stride = row_elements(value);
     }
     octavo_attention_update(plan_of(run, op), &run->attention, &layer, thread, n_threads);
+    if (run->kv_tops == NULL || op->in[0] == OCTAVO_NO_TENSOR) return;
+    const int64_t index = (int64_t)thread * run->cache->shape.n_layers + op->layer;
+    float *tops = run->kv_tops + 2 * index * run->n_kv_heads;
+    raise_tops(run, op->in[0], tops, thread, n_threads);
+    if (op->in[1] == OCTAVO_NO_TENSOR) return; /* values are in the keys */
+    raise_tops(run, op->in[1], tops + run->n_kv_heads, thread, n_threads);
 }
 
 /* in: queries, cache, sink or none. */

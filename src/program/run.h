@@ -46,6 +46,7 @@ typedef struct octavo_run_options {
  *   wants_*, plans
  *   arena, workspace           all threads, each op its own share; ops are parted by barriers
  *   expert_begin, expert_pair  thread 0, in the group op
+ *   kv_tops                    each thread its own, in the cache update
  *   everything else            nobody */
 struct octavo_run {
     const octavo_program *program;
@@ -62,6 +63,10 @@ struct octavo_run {
     void *workspace;
     int32_t *expert_begin; /* [n_experts + 1] first pair of each expert */
     int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice */
+    /* While a model is calibrated: [threads, layers, 2, n_kv_heads], the largest magnitudes of keys
+     * and values so far. NULL: they are not looked at. Whoever calibrates owns it. */
+    float *kv_tops;
+    int32_t n_kv_heads;
 
     const octavo_step *step;
     int row_begin, row_end; /* the group of rows at hand, and what any of it needs */

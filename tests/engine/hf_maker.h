@@ -58,6 +58,22 @@ static inline void hf_maker_rename(hf_maker *maker, const char *from, const char
     (void)json_object_del(maker->header, from);
 }
 
+/* One more tensor, of one axis or, without numbers between the brackets of `shape`, of none. */
+static inline void hf_maker_add(hf_maker *maker, const char *name, const char *dtype,
+                                const char *shape, const void *data, size_t size) {
+    const json_int_t begin = (json_int_t)maker->data_size;
+    uint8_t *grown = realloc(maker->data, maker->data_size + size);
+    if (!grown) abort();
+    memcpy(grown + maker->data_size, data, size);
+    maker->data = grown;
+    maker->data_size += size;
+    if (json_object_set_new(maker->header, name,
+                            json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape",
+                                      json_loads(shape, 0, NULL), "data_offsets", begin,
+                                      (json_int_t)maker->data_size)))
+        abort();
+}
+
 static inline void hf_maker_file(const hf_maker *maker, const char *name, char *file, size_t size) {
     snprintf(file, size, "%s/%s", maker->path, name);
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Caches of 8 bits whose slots keep their scales: close to a cache of f32, the same bits whatever
+ * the chunk, the threads, the pages and the company, and as much memory as they say.
+ */
+#include "kv_models.h"
+
+static const char *const models[] = {
+    TEST_DATA "/models/llama-f32.gguf", TEST_DATA "/models/gemma3",
+    TEST_DATA "/models/phi3",           TEST_DATA "/models/gpt_oss_mxfp4",
+    TEST_DATA "/models/qwen2_moe",      TEST_DATA "/models/llama4_scout",
+};
+
+static float want[KV_N_IDS * KV_MAX_VOCABULARY], got[KV_N_IDS * KV_MAX_VOCABULARY];
+
+/* Logits after the prompt, which comes in pieces while two other sequences decode beside it. */
+static void run_in_company(const char *path, const octavo_model_options *options, float *logits) {
+    static const int pieces[] = {1, 40, 3, 64, 1, 11};
+    octavo_sequence *sequence = NULL, *others[2] = {0};
+    octavo_error error;
+    int32_t ids[KV_N_IDS];
+    octavo_model *model = kv_open(path, options);
+    kv_make_ids(ids, octavo_model_describe(model).vocabulary);
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    for (int i = 0; i < 2; i++)
+        hf_must(octavo_sequence_create(model, &others[i], &error), &error);
+    for (int i = 0, done = 0; done < KV_N_IDS; done += pieces[i++]) {
+        const octavo_step_input inputs[] = {
+            {.sequence = others[0], .ids = ids + 5, .n_ids = 1 + 7 * i},
+            {.sequence = sequence,
+             .ids = ids + done,
+             .n_ids = pieces[i],
+             .want = OCTAVO_LOGITS_LAST,
+             .logits = logits},
+            {.sequence = others[1], .ids = ids + i, .n_ids = 1},
+        };
+        hf_must(octavo_model_step(model, inputs, 3, &error), &error);
+    }
+    octavo_sequence_destroy(&sequence);
+    for (int i = 0; i < 2; i++)
+        octavo_sequence_destroy(&others[i]);
+    octavo_model_close(&model);
+}
+
+static void check_bits(const char *path, octavo_model_options options) {
+    static const struct {
+        int threads, chunk, page_size;
+    } settings[] = {{1, 1, 16}, {2, 7, 5}, {3, 64, 8}, {2, 50, 64}, {1, 33, 1}};
+    const int32_t vocabulary = kv_run(path, &options, want);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        options.threads = settings[i].threads;
+        options.chunk = settings[i].chunk;
+        options.page_size = settings[i].page_size;
+        kv_run(path, &options, got);
+        if (memcmp(got, want, sizeof *want * KV_N_IDS * (size_t)vocabulary) != 0)
+            fail_msg("%s: other bits with %d threads, chunk %d, page size %d", path,
+                     options.threads, options.chunk, options.page_size);
+    }
+    options.chunk = 128;
+    run_in_company(path, &options, got);
+    if (memcmp(got, want + (KV_N_IDS - 1) * vocabulary, sizeof *want * (size_t)vocabulary) != 0)
+        fail_msg("%s: other bits in company", path);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        for (int t = 0; t < 3; t++) {
+            octavo_model_options options = kv_options(kv_dtypes[t]);
+            options.precision = t == 1 ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
+            check_bits(models[i], options);
+        }
+    }
+}
+
+/* Models with random weights feel a rounding much more than others do: see docs/attention.md. */
+static void test_close(void **state) {
+    static const double most[] = {0.5, 0.8, 0.03};
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        octavo_model_options options = kv_options(OCTAVO_DTYPE_F32);
+        const int32_t vocabulary = kv_run(models[i], &options, want);
+        for (int t = 0; t < 3; t++) {
+            options = kv_options(kv_dtypes[t]);
+            kv_run(models[i], &options, got);
+            const double divergence = kv_divergence(want, got, vocabulary);
+            assert_true(divergence > 0.0);
+            if (!(divergence < most[t]))
+                fail_msg("%s, %s: %g from f32", models[i], octavo_dtype_name(kv_dtypes[t]),
+                         divergence);
+        }
+    }
+}
+
+/* Two scales of four bytes for each head of a slot. */
+static void test_memory(void **state) {
+    octavo_model_options options = kv_options(OCTAVO_DTYPE_F16);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        options.kv_dtype = i ? OCTAVO_DTYPE_INT8 : OCTAVO_DTYPE_F16;
+        octavo_model *model = kv_open(models[0], &options);
+        const octavo_model_facts facts = octavo_model_describe(model);
+        const uint64_t heads = (uint64_t)(2 * facts.layers * facts.kv_heads);
+        const uint64_t position = heads * ((uint64_t)facts.head_width * (i ? 1 : 2) + (i ? 4 : 0));
+        assert_int_equal(facts.kv_dtype, options.kv_dtype);
+        assert_int_equal(facts.position_bytes, position);
+        assert_int_equal(facts.kv_bytes, position * 16 * (uint64_t)facts.pages);
+        assert_int_equal(facts.pages, options.kv_memory / (position * 16));
+        octavo_model_close(&model);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
