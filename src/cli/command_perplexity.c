@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/ids.h"
-#include "cli/input.h"
 #include "cli/model_options.h"
 #include "cli/report.h"
 #include "cli/rows.h"
@@ -100,17 +99,6 @@ static octavo_status evaluate(octavo_model *model, const octavo_ids *ids, size_t
     return status;
 }
 
-static octavo_status tokenize(octavo_model *model, const char *path, octavo_ids *ids,
-                              octavo_error *error) {
-    octavo_buffer text = {0};
-    octavo_status status = octavo_input_read(path, &text, error);
-    if (status == OCTAVO_OK)
-        status = octavo_ids_encode(ids, octavo_model_tokenizer(model), text.data, text.size,
-                                   OCTAVO_ENCODE_SPECIAL_TEXT, error);
-    octavo_buffer_deinit(&text);
-    return status;
-}
-
 static void print_result(const evaluation *e, size_t n_windows, double seconds, bool is_json) {
     double speed = (double)(n_windows * e->context) / seconds;
     if (is_json)
@@ -133,7 +121,7 @@ static octavo_status measure(octavo_model *model, const char *path,
                              const perplexity_options *options, size_t context,
                              octavo_error *error) {
     octavo_ids ids = {0};
-    octavo_status status = tokenize(model, path, &ids, error);
+    octavo_status status = octavo_ids_read(&ids, octavo_model_tokenizer(model), path, error);
     evaluation e = {.context = context};
     size_t n = ids.n;
     if (options->max_ids && n > (size_t)options->max_ids) n = (size_t)options->max_ids;

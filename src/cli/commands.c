@@ -55,6 +55,13 @@ static const octavo_command COMMANDS[] = {
      "tokenizer begins texts with a token, that replaces the first one of each window. All tokens\n"
      "of a window but the first are predicted.",
      octavo_command_perplexity},
+    {"calibrate", "MODEL FILE", "Measures keys and values of a text, for the scales of a cache.",
+     "Writes the largest magnitudes of each layer and kv head, which --kv-scales takes in "
+     "commands\n"
+     "that run the model with an 8-bit --kv-dtype. The text is cut into windows of --context "
+     "tokens;\n"
+     "where the model's tokenizer begins texts with a token, that replaces the first one of each.",
+     octavo_command_calibrate},
 };
 
 static void print_commands(FILE *stream) {

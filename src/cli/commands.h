@@ -18,6 +18,7 @@ int octavo_command_template(const octavo_command *command, int argc, char **argv
 int octavo_command_logits(const octavo_command *command, int argc, char **argv);
 int octavo_command_embed(const octavo_command *command, int argc, char **argv);
 int octavo_command_perplexity(const octavo_command *command, int argc, char **argv);
+int octavo_command_calibrate(const octavo_command *command, int argc, char **argv);
 
 /* Runs what argv [argc] asks for, the program's name first; returns the exit status. */
 int octavo_commands_main(int argc, char **argv);

@@ -58,6 +58,17 @@ octavo_status octavo_ids_encode(octavo_ids *ids, const octavo_tokenizer *tokeniz
                        length);
 }
 
+octavo_status octavo_ids_read(octavo_ids *ids, const octavo_tokenizer *tokenizer, const char *path,
+                              octavo_error *error) {
+    octavo_buffer text = {0};
+    octavo_status status = octavo_input_read(path, &text, error);
+    if (status == OCTAVO_OK)
+        status = octavo_ids_encode(ids, tokenizer, text.data, text.size, OCTAVO_ENCODE_SPECIAL_TEXT,
+                                   error);
+    octavo_buffer_deinit(&text);
+    return status;
+}
+
 octavo_status octavo_ids_add(octavo_ids *ids, const json_t *array, const char *where,
                              octavo_error *error) {
     const size_t before = ids->n;

@@ -31,6 +31,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_ids_encode(octavo_ids *ids,
                                                   const char *text, size_t length, unsigned flags,
                                                   octavo_error *error);
 
+/* The same of a file's text, special tokens in it recognised. Also statuses of octavo_input_read.
+ */
+OCTAVO_MUST_CHECK octavo_status octavo_ids_read(octavo_ids *ids, const octavo_tokenizer *tokenizer,
+                                                const char *path, octavo_error *error);
+
 /* Appends the ids of a JSON array; `where` goes into the error. */
 OCTAVO_MUST_CHECK octavo_status octavo_ids_parse(octavo_ids *ids, const char *json, size_t length,
                                                  const char *where, octavo_error *error);

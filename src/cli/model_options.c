@@ -38,6 +38,9 @@ static const octavo_option OPTIONS[] = {
     {"--kv-dtype", OCTAVO_OPTION_CHOICE, KV_DTYPES,
      "element type of the cache (auto: f16 or bf16, whichever is faster here)", FIELD(kv_dtype), 0,
      0},
+    {"--kv-scales", OCTAVO_OPTION_TEXT, "FILE",
+     "scales of an 8-bit cache, by octavo calibrate (the checkpoint's, else each slot's own)",
+     FIELD(kv_scales), 0, 0},
     {"--kv-memory", OCTAVO_OPTION_SIZE, "SIZE",
      "bytes for the cache, such as 512MiB or 4GiB (what one full context needs)", FIELD(kv_memory),
      0, 0},
@@ -162,6 +165,7 @@ octavo_model_options octavo_model_choice_options(const octavo_model_choice *choi
     options.precision = choice->precision ? OCTAVO_PRECISION_EXACT : OCTAVO_PRECISION_FAST;
     options.weights = (octavo_weights)choice->weights;
     options.kv_dtype = KV_DTYPE_VALUES[choice->kv_dtype];
+    options.kv_scales = choice->kv_scales;
     options.page_size = (int)choice->page_size;
     options.kv_memory = choice->kv_memory;
     options.context = choice->context;

@@ -16,6 +16,7 @@ typedef struct octavo_model_choice {
     const char *mesh;
     int64_t devices;
     int kv_dtype; /* index into the option's words */
+    const char *kv_scales;
     int64_t page_size;
     uint64_t kv_memory;
     int64_t context;

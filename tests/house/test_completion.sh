@@ -39,6 +39,7 @@ expect --help run --he
 expect exact run --precision ''
 expect exact run --precision = e
 expect bf16 run m.gguf --kv-dtype b
+expect --kv-scales perplexity m.gguf --kv-s
 expect avx2 run --isa a
 expect scalar bench machine --isa ''
 expect machine bench m
