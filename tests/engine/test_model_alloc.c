@@ -67,7 +67,7 @@ static void must(octavo_status status, const octavo_error *error) {
     if (status != OCTAVO_OK) fail_msg("%s", error->message);
 }
 
-static void check_step(const char *architecture, int n_experts) {
+static void check_step(const char *architecture, int n_experts, int kv_dtype) {
     char path[64];
     octavo_model_options options;
     octavo_model *model = NULL;
@@ -87,6 +87,7 @@ static void check_step(const char *architecture, int n_experts) {
     octavo_model_options_init(&options);
     options.threads = 2;
     options.chunk = 128;
+    options.kv_dtype = kv_dtype;
     must(octavo_model_open(path, &options, &model, &error), &error);
     must(octavo_sequence_create(model, &a, &error), &error);
     must(octavo_sequence_create(model, &b, &error), &error);
@@ -171,8 +172,9 @@ static void test_embedding_allocates_nothing(void **state) {
 
 static void test_step_allocates_nothing(void **state) {
     (void)state;
-    check_step("gemma3", 0);
-    check_step("gpt-oss", 5);
+    check_step("gemma3", 0, OCTAVO_KV_DTYPE_AUTO);
+    check_step("gpt-oss", 5, OCTAVO_KV_DTYPE_AUTO);
+    check_step("gpt-oss", 5, OCTAVO_DTYPE_FP8_E4M3);
 }
 
 int main(void) {
