@@ -225,8 +225,9 @@ static void check_first_layer(const char *path) {
 
 static void test_calibration(void **state) {
     static const char *const models[] = {TEST_DATA "/models/gemma3",
-                                         TEST_DATA "/models/gpt_oss_mxfp4"};
-    static const double most[] = {0.6, 0.9, 0.06};
+                                         TEST_DATA "/models/gpt_oss_mxfp4",
+                                         TEST_DATA "/models/deepseek_v3"};
+    static const double most[] = {0.6, 0.9, 0.12};
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         calibrate(models[i], 512, 1);
@@ -236,7 +237,7 @@ static void test_calibration(void **state) {
         assert_true(json_equal(once, again));
         json_decref(once);
         json_decref(again);
-        check_first_layer(models[i]);
+        if (i < 2) check_first_layer(models[i]); /* who have values beside their keys */
         octavo_model_options options = kv_options(OCTAVO_DTYPE_F32);
         const int32_t vocabulary = kv_run(models[i], &options, want);
         for (int t = 0; t < 3; t++) {
