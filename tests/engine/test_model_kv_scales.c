@@ -49,24 +49,46 @@ static void start(hf_maker *maker, const char *key, const char *value, int n_lay
     }
 }
 
-/* What a file of magnitudes that come to these scales gives. */
-static void use_file(octavo_model_options *options, double key, double value) {
-    char text[600];
+/* A file of these magnitudes for all layers and heads; of the last layer, 0, or the last head of
+ * each, 1, `changed` says of keys or (+ 2) values that they are eight times as large. */
+static void use_file(octavo_model_options *options, double key, double value, int changed) {
     const octavo_model_options plain = kv_options(OCTAVO_DTYPE_F32);
     octavo_model *model = kv_open(TEST_DATA "/models/llama_tied", &plain);
     const octavo_model_facts facts = octavo_model_describe(model);
+    json_t *lists[2] = {json_array(), json_array()};
     assert_int_equal(facts.layers, LAYERS);
     assert_int_equal(facts.kv_heads, HEADS);
-    snprintf(text, sizeof text,
-             "{\"kv_scales\": 1, \"architecture\": \"%s\", \"layers\": 3, \"width\": %d, "
-             "\"kv_heads\": 2, \"head_width\": %d, \"vocabulary\": %d, "
-             "\"keys\": [[%.9g, %.9g], [%.9g, %.9g], [%.9g, %.9g]], "
-             "\"values\": [[%.9g, %.9g], [%.9g, %.9g], [%.9g, %.9g]]}",
-             facts.architecture, (int)facts.width, (int)facts.head_width, (int)facts.vocabulary,
-             key, key, key, key, key, key, value, value, value, value, value, value);
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        double tops[HEADS];
+        for (int h = 0; h < HEADS; h++) {
+            const bool is_last[] = {i / 2 == LAYERS - 1, h == HEADS - 1};
+            tops[h] = i % 2 ? value : key;
+            if (changed >= 0 && changed / 2 == i % 2 && is_last[changed % 2]) tops[h] *= 8.0;
+        }
+        (void)json_array_append_new(lists[i % 2], json_pack("[f, f]", tops[0], tops[1]));
+    }
+    json_t *json = json_pack(
+        "{s:i, s:s, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "kv_scales", 1, "architecture",
+        facts.architecture, "layers", (json_int_t)facts.layers, "width", (json_int_t)facts.width,
+        "kv_heads", (json_int_t)facts.kv_heads, "head_width", (json_int_t)facts.head_width,
+        "vocabulary", (int)facts.vocabulary, "keys", lists[0], "values", lists[1]);
+    assert_true(json && json_dump_file(json, file, 0) == 0);
+    json_decref(json);
     octavo_model_close(&model);
-    put_file(text);
     options->kv_scales = file;
+}
+
+/* Every layer and head has its own. */
+static void test_each(void **state) {
+    octavo_model_options options = kv_options(OCTAVO_DTYPE_INT8);
+    (void)state;
+    use_file(&options, 8.0, 4.0, -1);
+    const int32_t vocabulary = kv_run(TEST_DATA "/models/llama_tied", &options, want);
+    for (int changed = 0; changed < 4; changed++) {
+        use_file(&options, 8.0, 4.0, changed);
+        kv_run(TEST_DATA "/models/llama_tied", &options, got);
+        if (same(vocabulary)) fail_msg("change %d: not used", changed);
+    }
 }
 
 static void test_checkpoint(void **state) {
@@ -90,7 +112,7 @@ static void test_checkpoint(void **state) {
         octavo_model_options options = kv_options(OCTAVO_DTYPE_FP8_E4M3);
         const int32_t vocabulary = kv_run(maker.path, &options, got);
         use_file(&options, 448.0 * (double)key_scale,
-                 448.0 * (double)(is_one ? key_scale : value_scale));
+                 448.0 * (double)(is_one ? key_scale : value_scale), -1);
         kv_run(TEST_DATA "/models/llama_tied", &options, want);
         if (!same(vocabulary)) fail_msg("%s: not used as it is", names[i].key);
         options.kv_scales = NULL;
@@ -252,6 +274,30 @@ static void test_calibration(void **state) {
     }
 }
 
+/* Layers that read another one's keys and values take its scales, and have none of their own. */
+static void test_shared(void **state) {
+    hf_maker maker;
+    octavo_model_options options = kv_options(OCTAVO_DTYPE_INT8);
+    (void)state;
+    hf_maker_start(&maker, "llama_tied");
+    hf_maker_set(&maker, "num_kv_shared_layers", "1");
+    hf_maker_write(&maker);
+    calibrate(maker.path, 512, 1);
+    json_t *json = hf_load_json(file);
+    options.kv_scales = file;
+    octavo_model *model = kv_open(maker.path, &options);
+    assert_int_equal(json_array_size(json_object_get(json, "keys")), LAYERS - 1);
+    assert_int_equal(model->cache.scales.n_layers, LAYERS - 1);
+    octavo_model_close(&model);
+    json_decref(json);
+    const int32_t vocabulary = kv_run(maker.path, &options, got);
+    options = kv_options(OCTAVO_DTYPE_F32);
+    kv_run(maker.path, &options, want);
+    const double divergence = kv_divergence(want, got, vocabulary);
+    assert_true(divergence > 0.0 && divergence < 0.05);
+    hf_maker_end(&maker);
+}
+
 /* The same bits with scales that were known beforehand, too. */
 static void test_same_bits(void **state) {
     static const struct {
@@ -335,9 +381,10 @@ static int remove_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoint),      cmocka_unit_test(test_heads),
-        cmocka_unit_test(test_bad_checkpoints), cmocka_unit_test(test_calibration),
-        cmocka_unit_test(test_same_bits),       cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_each),        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_heads),       cmocka_unit_test(test_bad_checkpoints),
+        cmocka_unit_test(test_calibration), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_bad_files),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }
