@@ -14,7 +14,7 @@ target_include_directories(fuzz_kernels PRIVATE src include)
 target_compile_definitions(fuzz_kernels PRIVATE _GNU_SOURCE)
 target_link_libraries(fuzz_kernels PRIVATE octavo_flags)
 file(GLOB config_sources CONFIGURE_DEPENDS src/model/checkpoint.c src/model/config*.c
-    src/model/family*.c)
+    src/model/family*.c src/model/weight_name.c)
 add_library(fuzz_config_sources OBJECT EXCLUDE_FROM_ALL ${config_sources})
 target_include_directories(fuzz_config_sources PRIVATE src include)
 target_compile_definitions(fuzz_config_sources PRIVATE _GNU_SOURCE)

@@ -282,6 +282,7 @@ static void put_params(octavo_buffer *out, const octavo_program *program, const 
         if (program->plans[p->plan].value_lanes > 0)
             octavo_buffer_printf(out, ",\"value_lanes\":%lld",
                                  (long long)program->plans[p->plan].value_lanes);
+        if (program->plans[p->plan].is_encoder) octavo_buffer_puts(out, ",\"encoder\":true");
         break;
     case OCTAVO_OP_GATE:
         octavo_buffer_printf(out, ",\"activation\":\"%s\"", activation_name(p->act));

@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "formats/hf_folder_file.h"
 
+#include <string.h>
+
 /* The numbers of GGUF files. 0 means rows as they are, which says nothing of texts. */
 static octavo_status pooling_of_gguf(const octavo_config_reader *reader, octavo_pooling *pooling) {
     const octavo_key key = {"pooling_type", NULL};
@@ -22,7 +24,8 @@ static octavo_status pooling_of_gguf(const octavo_config_reader *reader, octavo_
     return OCTAVO_OK;
 }
 
-/* One flag for each way; several of them would be one behind the other in the result. */
+/* One flag for each way, of which several would be one behind the other in the result; or in newer
+ * files the name of one. */
 static octavo_pooling pooling_of_flags(const json_t *config, octavo_pooling usual) {
     static const struct {
         const char *key;
@@ -35,8 +38,15 @@ static octavo_pooling pooling_of_flags(const json_t *config, octavo_pooling usua
         {"pooling_mode_mean_sqrt_len_tokens", OCTAVO_POOLING_AUTO},
         {"pooling_mode_weightedmean_tokens", OCTAVO_POOLING_AUTO},
     };
+    static const char *const names[] = {"mean", "cls", "lasttoken", "max"};
+    const char *name = json_string_value(json_object_get(config, "pooling_mode"));
     octavo_pooling found = usual;
     int n = 0;
+    if (name) {
+        for (size_t i = 0; i < OCTAVO_COUNT(names); i++)
+            if (strcmp(name, names[i]) == 0) return known[i].pooling;
+        return OCTAVO_POOLING_AUTO;
+    }
     for (size_t i = 0; i < OCTAVO_COUNT(known); i++) {
         if (!json_is_true(json_object_get(config, known[i].key))) continue;
         found = known[i].pooling;

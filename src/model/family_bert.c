@@ -65,6 +65,8 @@ const octavo_key_alias octavo_family_distilbert_keys[] = {
 static bool has_tensor(const octavo_config_reader *reader, const octavo_model_config *config,
                        octavo_weight_role role) {
     char name[OCTAVO_WEIGHT_NAME_SIZE];
+    if (!reader->checkpoint->gguf && !reader->checkpoint->safetensors)
+        return false; /* a description alone */
     octavo_weight_name_make(reader->checkpoint, config->names, role, 0, 0, name);
     return octavo_checkpoint_find(reader->checkpoint, name) >= 0;
 }

@@ -227,6 +227,9 @@ static void test_poolings(void **state) {
     check_pooling("{\"pooling_mode_cls_token\": false, \"pooling_mode_mean_tokens\": true}",
                   OCTAVO_POOLING_MEAN, OCTAVO_OK);
     check_pooling("{\"pooling_mode_lasttoken\": true}", OCTAVO_POOLING_LAST, OCTAVO_OK);
+    check_pooling("{\"pooling_mode\": \"cls\"}", OCTAVO_POOLING_CLS, OCTAVO_OK);
+    check_pooling("{\"pooling_mode\": \"max\"}", OCTAVO_POOLING_AUTO, OCTAVO_OK);
+    check_pooling("{\"pooling_mode\": \"first\"}", OCTAVO_POOLING_AUTO, OCTAVO_OK);
     check_pooling("{\"pooling_mode_max_tokens\": true}", OCTAVO_POOLING_AUTO, OCTAVO_OK);
     check_pooling("{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}",
                   OCTAVO_POOLING_AUTO, OCTAVO_OK);

@@ -30,7 +30,12 @@ static void check_config(const octavo_model_config *config) {
               isfinite(config->residual_scale) && isfinite(config->logit_scale),
           "scales finite");
     check(config->router.n_chosen <= config->n_experts, "no more chosen than there are");
-    check(config->n_ropes >= 1 && config->n_ropes <= OCTAVO_MAX_ROPES, "a rope at least");
+    check(config->n_ropes >= (config->is_encoder ? 0 : 1) && config->n_ropes <= OCTAVO_MAX_ROPES,
+          "a rope at least");
+    check(config->n_positions == 0 ||
+              (config->context >= 1 && config->first_position >= 0 &&
+               config->context + config->first_position == config->n_positions),
+          "positions are rows of their table");
     for (int i = 0; i < config->n_layers; i++) {
         const octavo_layer_config *layer = &config->layers[i];
         check(layer->rope >= OCTAVO_NO_ROPE && layer->rope < config->n_ropes &&

@@ -46,6 +46,14 @@ int main(int argc, char **argv) {
         "\"full_attention\",\"sliding_attention\",\"full_attention\"],"
         "\"quantization_config\":{\"quant_method\":\"mxfp4\"}," SIZES "}",
         "{\"model_type\":\"mixtral\",\"num_local_experts\":4,\"num_experts_per_tok\":2," SIZES "}",
+        "{\"model_type\":\"bert\",\"type_vocab_size\":2,\"layer_norm_eps\":1e-12,"
+        "\"position_embedding_type\":\"absolute\",\"is_decoder\":false," SIZES "}",
+        "{\"model_type\":\"xlm-roberta\",\"pad_token_id\":1,\"hidden_act\":\"gelu\"," SIZES "}",
+        "{\"model_type\":\"distilbert\",\"dim\":64,\"hidden_dim\":96,\"n_layers\":2,\"n_heads\":4,"
+        "\"activation\":\"gelu\",\"vocab_size\":100,\"max_position_embeddings\":128}",
+        "{\"model_type\":\"nomic_bert\",\"n_embd\":64,\"n_inner\":96,\"n_layer\":2,\"n_head\":4,"
+        "\"activation_function\":\"swiglu\",\"rotary_emb_base\":1000,\"prenorm\":false,"
+        "\"vocab_size\":100,\"n_positions\":128}",
         "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
         "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"
         "\"sliding_window\":9,\"sliding_window_pattern\":4," SIZES "}",

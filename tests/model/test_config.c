@@ -209,6 +209,46 @@ static void test_numbers(void **state) {
 }
 
 /* A role's name in each place, and that a family's own goes before the common one. */
+/* Encoders: tables, no rope but where there is no table, and keys under names of their own. */
+static void test_encoders(void **state) {
+    (void)state;
+    octavo_model_config config = load("{\"model_type\": \"bert\", " SIZES "}");
+    const int64_t context = config.context;
+    assert_true(config.is_encoder && config.has_sum_norms && config.has_embed_norm);
+    assert_false(config.has_attn_norm || config.has_ffw_norm || config.has_output_norm ||
+                 config.has_gate || config.has_pooler);
+    assert_int_equal(config.n_types, 2);
+    assert_int_equal(config.n_positions, context);
+    assert_int_equal(config.layers[0].rope, OCTAVO_NO_ROPE);
+    assert_int_equal(config.pooling, OCTAVO_POOLING_MEAN);
+    octavo_config_deinit(&config);
+
+    config = load("{\"model_type\": \"xlm-roberta\", \"pad_token_id\": 4, " SIZES "}");
+    assert_int_equal(config.n_positions, context);
+    assert_int_equal(config.first_position, 5);
+    assert_int_equal(config.context, context - 5);
+    octavo_config_deinit(&config);
+
+    config =
+        load("{\"model_type\": \"distilbert\", \"dim\": 64, \"hidden_dim\": 80, \"n_layers\": 3, "
+             "\"n_heads\": 4, \"activation\": \"gelu_new\", \"vocab_size\": 9, "
+             "\"max_position_embeddings\": 12}");
+    assert_int_equal(config.ffw, 80);
+    assert_int_equal(config.n_layers, 3);
+    assert_int_equal(config.n_types, 0);
+    assert_int_equal(config.activation, OCTAVO_ACTIVATION_GELU_TANH);
+    octavo_config_deinit(&config);
+
+    config =
+        load("{\"model_type\": \"nomic_bert\", \"n_embd\": 64, \"n_inner\": 80, \"n_layer\": 2, "
+             "\"n_head\": 4, \"n_positions\": 8192, \"vocab_size\": 9}");
+    assert_int_equal(config.context, 2048);
+    assert_int_equal(config.n_positions, 0);
+    assert_int_equal(config.layers[0].rope, 0);
+    assert_true(config.has_gate && config.ropes[0].base == 1000.0f);
+    octavo_config_deinit(&config);
+}
+
 static void test_names(void **state) {
     const octavo_checkpoint folder = {.body_prefix = "language_model.model.",
                                       .head_prefix = "language_model."};
@@ -234,6 +274,7 @@ int main(void) {
         cmocka_unit_test(test_longrope),
         cmocka_unit_test(test_layers_without_rope),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_encoders),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
