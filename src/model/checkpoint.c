@@ -34,6 +34,8 @@ static void find_prefixes(octavo_checkpoint *checkpoint) {
         {"", "", {"embed_tokens.weight", "norm.weight"}},
         {"gpt_neox.", "", {"embed_in.weight", "final_layer_norm.weight"}},
         {"", "", {"embed_in.weight", "final_layer_norm.weight"}},
+        {"model.", "", {"embeddings.tok_embeddings.weight", "final_norm.weight"}},
+        {"", "", {"embeddings.tok_embeddings.weight", "final_norm.weight"}},
         {"bert.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
         {"roberta.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},
         {"distilbert.", "", {"embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight"}},

@@ -108,6 +108,7 @@ typedef struct octavo_model_config {
     octavo_qk_norm qk_norm;
     octavo_fusion qkv_fusion, gate_fusion;
     bool has_attn_norm, has_ffw_norm; /* before them */
+    bool is_first_bare;               /* the first layer has no attention norm */
     bool has_post_norms;              /* behind them */
     bool has_sum_norms;               /* of their sums with what they were added to */
     bool has_output_norm;             /* behind the last layer */

@@ -18,7 +18,8 @@ octavo_status octavo_family_window(const octavo_config_reader *reader, int64_t f
 
 static bool is_sliding(const octavo_window_rule *rule, int layer) {
     if (layer < rule->first) return false;
-    return rule->period == 0 || ((int64_t)layer + 1) % rule->period != 0;
+    return rule->period == 0 ||
+           ((int64_t)layer + (rule->is_first_whole ? 0 : 1)) % rule->period != 0;
 }
 
 static void set_window(octavo_layer_config *layer, const octavo_window_rule *rule) {

@@ -199,6 +199,14 @@ static const octavo_family families[] = {
      .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
      .keys = octavo_family_distilbert_keys,
      .is_encoder = true},
+    {.architecture = "modernbert",
+     .gguf = "modern-bert",
+     .model_type = "modernbert",
+     .configure = octavo_family_modernbert,
+     .defaults = {.norm_eps = 1e-5},
+     .names = octavo_family_modernbert_names,
+     .norm_eps = {"attention.layer_norm_epsilon", "norm_eps"},
+     .is_encoder = true},
     {.architecture = "nomic_bert",
      .gguf = "nomic-bert",
      .model_type = "nomic_bert",
@@ -207,6 +215,7 @@ static const octavo_family families[] = {
      .names = octavo_family_nomic_bert_names,
      .norm_eps = {"attention.layer_norm_epsilon", "layer_norm_eps"},
      .keys = octavo_family_nomic_bert_keys,
+     .rotated = "rotary_emb_fraction",
      .is_encoder = true},
 };
 

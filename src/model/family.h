@@ -51,10 +51,11 @@ extern const octavo_weight_name octavo_family_deepseek_names[], octavo_family_ge
     octavo_family_starcoder2_names[];
 
 /* Encoders. */
-octavo_family_fn octavo_family_bert, octavo_family_nomic_bert, octavo_family_roberta;
+octavo_family_fn octavo_family_bert, octavo_family_modernbert, octavo_family_nomic_bert,
+    octavo_family_roberta;
 extern const octavo_key_alias octavo_family_distilbert_keys[], octavo_family_nomic_bert_keys[];
 extern const octavo_weight_name octavo_family_bert_names[], octavo_family_distilbert_names[],
-    octavo_family_nomic_bert_names[];
+    octavo_family_modernbert_names[], octavo_family_nomic_bert_names[];
 
 /* The family of a checkpoint. OCTAVO_ERROR_UNSUPPORTED names what it is and lists those that exist;
  * NOT_FOUND where it does not say. */
@@ -89,6 +90,7 @@ typedef struct octavo_window_rule {
     int64_t window; /* 0: no layer slides */
     int rope;       /* of layers that slide */
     int64_t first, period;
+    bool is_first_whole; /* the exception is the first of each period, not the last */
 } octavo_window_rule;
 
 /* Reads the period. GGUF files may have a list in its place, which octavo_family_windows takes. */

@@ -192,6 +192,7 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
     octavo_layer_weights *w = &load->weights->layers[layer];
     const octavo_model_config *c = load->config;
     const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
+    const bool has_attn_norm = c->has_attn_norm && (layer > 0 || !c->is_first_bare);
     const bool has_q_norm = is_whole || c->qk_norm == OCTAVO_QK_NORM_HEAD;
     const bool has_k_norm = has_q_norm && c->layers[layer].kv_layer == layer;
     const struct {
@@ -200,7 +201,7 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
         int64_t extent;
         bool is_wanted;
     } list[] = {
-        {OCTAVO_ROLE_ATTN_NORM, &w->attn_norm, c->d, c->has_attn_norm},
+        {OCTAVO_ROLE_ATTN_NORM, &w->attn_norm, c->d, has_attn_norm},
         {OCTAVO_ROLE_FFW_NORM, &w->ffw_norm, c->d, c->has_ffw_norm},
         {OCTAVO_ROLE_Q_NORM, &w->q_norm, (is_whole ? c->n_heads : 1) * c->head_dim, has_q_norm},
         {OCTAVO_ROLE_K_NORM, &w->k_norm, (is_whole ? c->n_kv_heads : 1) * c->head_dim, has_k_norm},
@@ -222,7 +223,7 @@ static octavo_status load_norms(octavo_loader *load, int layer) {
         const float **vector;
         bool is_wanted;
     } biases[] = {
-        {OCTAVO_ROLE_ATTN_NORM_BIAS, &w->attn_norm_bias, c->has_attn_norm},
+        {OCTAVO_ROLE_ATTN_NORM_BIAS, &w->attn_norm_bias, has_attn_norm},
         {OCTAVO_ROLE_FFW_NORM_BIAS, &w->ffw_norm_bias, c->has_ffw_norm},
         {OCTAVO_ROLE_ATTN_SUM_NORM_BIAS, &w->attn_sum_norm_bias, c->has_sum_norms},
         {OCTAVO_ROLE_FFW_SUM_NORM_BIAS, &w->ffw_sum_norm_bias, c->has_sum_norms},

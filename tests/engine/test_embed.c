@@ -7,11 +7,13 @@
 
 static const char BERT[] = TEST_DATA "/models/bert";
 static const char NOMIC[] = TEST_DATA "/models/nomic_bert";
+static const char MODERN[] = TEST_DATA "/models/modernbert";
 
 static void test_golden(void **state) {
     (void)state;
     embed_check_folder(BERT);
     embed_check_folder(NOMIC);
+    embed_check_folder(MODERN);
 }
 
 static void test_same_bits(void **state) {
@@ -23,6 +25,7 @@ static void test_same_bits(void **state) {
         for (size_t i = 0; i < 4; i++)
             embed_check_bits(BERT, precisions[p], poolings[i]);
     embed_check_bits(NOMIC, OCTAVO_PRECISION_FAST, OCTAVO_POOLING_MEAN);
+    embed_check_bits(MODERN, OCTAVO_PRECISION_FAST, OCTAVO_POOLING_MEAN);
 }
 
 /* ---- models that write text ---- */

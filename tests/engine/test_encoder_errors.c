@@ -27,6 +27,25 @@ static const bad_config configs[] = {
     {"num_experts", "4", OCTAVO_ERROR_UNSUPPORTED, NULL},
 };
 
+static const bad_config modern_configs[] = {
+    {"local_attention", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"global_attn_every_n_layers", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"norm_bias", "1", OCTAVO_ERROR_FORMAT, NULL},
+    {"mlp_bias", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"local_rope_theta", "-1", OCTAVO_ERROR_FORMAT, NULL},
+    {"layer_types", "[\"full_attention\"]", OCTAVO_ERROR_FORMAT, NULL},
+};
+
+static const bad_config nomic_configs[] = {
+    {"n_embd", "", OCTAVO_ERROR_NOT_FOUND, NULL},
+    {"prenorm", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"use_rms_norm", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"rotary_emb_base", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"max_trained_positions", "0", OCTAVO_ERROR_FORMAT, NULL},
+    {"activation_function", "\"relu\"", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"rotary_emb_fraction", "1.5", OCTAVO_ERROR_FORMAT, NULL},
+};
+
 static const bad_config shapes[] = {
     {"vocab_size", "255", OCTAVO_ERROR_FORMAT, "\"embeddings.word_embeddings.weight\""},
     {"max_position_embeddings", "193", OCTAVO_ERROR_FORMAT,
@@ -41,6 +60,8 @@ static const bad_config shapes[] = {
 static void test_configs(void **state) {
     (void)state;
     check_configs("bert", configs, OCTAVO_COUNT(configs), "config.json");
+    check_configs("modernbert", modern_configs, OCTAVO_COUNT(modern_configs), "config.json");
+    check_configs("nomic_bert", nomic_configs, OCTAVO_COUNT(nomic_configs), "config.json");
     check_configs("bert", shapes, OCTAVO_COUNT(shapes), "model.safetensors");
 }
 
@@ -63,23 +84,34 @@ static void test_padding(void **state) {
     }
 }
 
+/* Every tensor of the first two layers and of none. */
+static int check_tensors(const char *from, const char *prefix) {
+    hf_maker maker;
+    const char *name;
+    json_t *entry;
+    int n = 0;
+    hf_maker_start(&maker, from);
+    json_object_foreach(maker.header, name, entry) {
+        const char *layer = strstr(name, prefix);
+        if (strcmp(name, "__metadata__") == 0 || strcmp(name, "pooler.dense.weight") == 0 ||
+            (layer && layer[strlen(prefix)] > '1'))
+            continue;
+        check_tensor(from, name, name);
+        n++;
+    }
+    hf_maker_end(&maker);
+    return n;
+}
+
 /* The pooler may be away as a whole. */
 static void test_tensors(void **state) {
     hf_maker maker;
     octavo_error error;
-    const char *name;
-    json_t *entry;
-    int n = 0;
     (void)state;
+    assert_int_equal(check_tensors("bert", "encoder.layer."), 5 + 2 * 16 + 1);
+    assert_int_equal(check_tensors("nomic_bert", "encoder.layers."), 4 + 2 * 9);
+    assert_int_equal(check_tensors("modernbert", "layers."), 3 + 5 + 6);
     hf_maker_start(&maker, "bert");
-    json_object_foreach(maker.header, name, entry) {
-        if (strcmp(name, "__metadata__") == 0 || strstr(name, ".layer.2.") ||
-            strcmp(name, "pooler.dense.weight") == 0)
-            continue;
-        check_tensor("bert", name, name);
-        n++;
-    }
-    assert_int_equal(n, 5 + 2 * 16 + 1);
     hf_maker_rename(&maker, "pooler.dense.weight", "elsewhere");
     hf_maker_write(&maker);
     assert_int_equal(open_path(maker.path, &error), OCTAVO_OK);

@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
         "{\"model_type\":\"nomic_bert\",\"n_embd\":64,\"n_inner\":96,\"n_layer\":2,\"n_head\":4,"
         "\"activation_function\":\"swiglu\",\"rotary_emb_base\":1000,\"prenorm\":false,"
         "\"vocab_size\":100,\"n_positions\":128}",
+        "{\"model_type\":\"modernbert\",\"local_attention\":16,\"global_attn_every_n_layers\":3,"
+        "\"norm_bias\":false,\"global_rope_theta\":160000.0," SIZES "}",
         "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1,1,0]," SIZES "}",
         "{\"model_type\":\"cohere2\",\"layer_norm_eps\":1e-05,\"logit_scale\":0.25,"
         "\"sliding_window\":9,\"sliding_window_pattern\":4," SIZES "}",
