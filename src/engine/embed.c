@@ -33,8 +33,9 @@ static octavo_status choose_pooling(const octavo_model *model, octavo_pooling *p
     if (*pooling == OCTAVO_POOLING_AUTO) *pooling = config->pooling;
     if (*pooling == OCTAVO_POOLING_AUTO)
         return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                           "pooling (of the model): not one of this version; give --pooling mean, "
-                           "cls or last");
+                           "pooling (of the model): its own way to a vector is not in this version "
+                           "(another pooling, or layers behind it); give --pooling mean, cls or "
+                           "last");
     if (*pooling == OCTAVO_POOLING_POOLER && !config->has_pooler)
         return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
                            "pooling (pooler): \"%s\" has no pooler here; give mean, cls or last",

@@ -10,6 +10,7 @@
 #include "formats/hf_folder_file.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* The numbers of GGUF files. 0 means rows as they are, which says nothing of texts. */
 static octavo_status pooling_of_gguf(const octavo_config_reader *reader, octavo_pooling *pooling) {
@@ -55,11 +56,24 @@ static octavo_pooling pooling_of_flags(const json_t *config, octavo_pooling usua
     return n > 1 ? OCTAVO_POOLING_AUTO : found;
 }
 
+/* Products behind the pooling, which this version does not compute: the model's own vectors are not
+ * to be had. */
+static bool has_dense_layers(const octavo_config_reader *reader) {
+    char *path = octavo_hf_path_in(reader->checkpoint->folder.path, "2_Dense/config.json");
+    const bool is_there = path && access(path, F_OK) == 0;
+    octavo_free(path);
+    return is_there;
+}
+
 static octavo_status pooling_of_folder(const octavo_config_reader *reader,
                                        octavo_pooling *pooling) {
     json_t *config = NULL;
     octavo_error why;
     if (!reader->checkpoint->folder.path) return OCTAVO_OK; /* a description alone */
+    if (has_dense_layers(reader)) {
+        *pooling = OCTAVO_POOLING_AUTO;
+        return OCTAVO_OK;
+    }
     char *path = octavo_hf_path_in(reader->checkpoint->folder.path, "1_Pooling/config.json");
     if (!path) return octavo_fail_memory(reader->error, "1_Pooling/config.json", 0);
     octavo_status status = octavo_hf_json_read(path, &config, &why);
@@ -71,18 +85,35 @@ static octavo_status pooling_of_folder(const octavo_config_reader *reader,
     return OCTAVO_OK;
 }
 
+/* What folders say of pooling, for GGUF files made of them. */
+static void note_pooling(const octavo_config_reader *reader, octavo_pooling pooling) {
+    const int64_t number = pooling == OCTAVO_POOLING_MEAN   ? 1
+                           : pooling == OCTAVO_POOLING_CLS  ? 2
+                           : pooling == OCTAVO_POOLING_LAST ? 3
+                                                            : 0;
+    if (number > 0) octavo_config_note_integer(reader->notes, "pooling_type", number);
+}
+
 octavo_status octavo_config_encoder(const octavo_config_reader *reader, octavo_model_config *config,
                                     bool is_encoder) {
-    const octavo_key key = {"attention.causal", NULL};
-    bool is_causal;
-    octavo_status status = octavo_config_flag(reader, key, !is_encoder, &is_causal);
-    if (status) return status;
+    const octavo_key causal = {"attention.causal", NULL};
+    const octavo_key both_ways = {NULL, "use_bidirectional_attention"};
+    const bool is_hf = octavo_config_is_hf(reader);
+    bool sees_all, is_causal;
+    octavo_status status;
+    if ((status = octavo_config_flag(reader, both_ways, is_encoder, &sees_all)) ||
+        (status = octavo_config_flag(reader, causal, !sees_all, &is_causal)))
+        return status;
     if (is_encoder && is_causal)
-        return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
-                                  "true, but this architecture is an encoder; the file contradicts "
-                                  "itself");
+        return octavo_config_fail(reader, is_hf ? both_ways : causal, OCTAVO_ERROR_FORMAT,
+                                  "%s, but this architecture is an encoder; the file contradicts "
+                                  "itself",
+                                  is_hf ? "false" : "true");
+    const octavo_pooling usual = is_causal ? OCTAVO_POOLING_LAST : OCTAVO_POOLING_MEAN;
     config->is_encoder = !is_causal;
-    config->pooling = config->is_encoder ? OCTAVO_POOLING_MEAN : OCTAVO_POOLING_LAST;
-    return octavo_config_is_hf(reader) ? pooling_of_folder(reader, &config->pooling)
-                                       : pooling_of_gguf(reader, &config->pooling);
+    config->pooling = usual;
+    status = is_hf ? pooling_of_folder(reader, &config->pooling)
+                   : pooling_of_gguf(reader, &config->pooling);
+    if (config->is_encoder || config->pooling != usual) note_pooling(reader, config->pooling);
+    return status;
 }

@@ -155,8 +155,10 @@ static void add_notes(octavo_export *model) {
     for (int i = 0; i < c->n_layers; i++) {
         has_windows |= c->layers[i].window > 0;
         has_others |= c->layers[i].window == 0;
-        if (c->layers[i].window > 0)
-            octavo_config_note_integer(notes, "attention.sliding_window", c->layers[i].window);
+        if (c->layers[i].window > 0) /* of encoders files give that to both sides together */
+            octavo_config_note_integer(notes, "attention.sliding_window",
+                                       c->is_encoder ? 2 * (c->layers[i].window - 1)
+                                                     : c->layers[i].window);
     }
     octavo_config_note_remove(notes, "attention.sliding_window_pattern");
     if (has_windows && has_others)

@@ -72,6 +72,8 @@ static octavo_status read_windows(const octavo_config_reader *reader, octavo_mod
         (status = octavo_family_window_period(reader, period, 0, &rule.period)))
         return status;
     if (rule.period == 0) rule.window = 0;
+    /* of an encoder it is that to both sides together */
+    if (config->is_encoder && rule.window > 0) rule.window = rule.window / 2 + 1;
     return octavo_family_windows(reader, config, &rule);
 }
 
@@ -119,18 +121,12 @@ octavo_status octavo_family_gemma2(const octavo_config_reader *reader,
 
 octavo_status octavo_family_gemma3(const octavo_config_reader *reader,
                                    octavo_model_config *config) {
-    const octavo_key both_ways = {NULL, "use_bidirectional_attention"};
-    bool is_encoder;
     octavo_status status;
     config->qk_norm = OCTAVO_QK_NORM_HEAD;
     config->has_post_norms = true;
     if ((status = read_common(reader, config)) ||
         (status = read_windows(reader, config, LOCAL, 6)) ||
-        (status = read_ropes(reader, config)) || (status = read_scale(reader, config, 62)) ||
-        (status = read_caps(reader, config, 0.0, 0.0)) ||
-        (status = octavo_config_flag(reader, both_ways, false, &is_encoder)))
+        (status = read_ropes(reader, config)) || (status = read_scale(reader, config, 62)))
         return status;
-    if (!is_encoder) return OCTAVO_OK;
-    return octavo_config_fail(reader, both_ways, OCTAVO_ERROR_UNSUPPORTED,
-                              "encoders are not in this version");
+    return read_caps(reader, config, 0.0, 0.0);
 }

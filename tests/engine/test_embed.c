@@ -4,6 +4,7 @@
  * write text, whose vectors follow from the hidden states of their steps.
  */
 #include "embed_golden.h"
+#include "hf_maker.h"
 
 static const char BERT[] = TEST_DATA "/models/bert";
 static const char NOMIC[] = TEST_DATA "/models/nomic_bert";
@@ -100,6 +101,41 @@ static void test_decoders(void **state) {
     check_decoder(TEST_DATA "/models/qwen2_moe");
 }
 
+/* The same weights as an encoder: every position sees the whole text, windows reach to both sides.
+ */
+static void check_both_ways(const char *from, const char *key, const char *value) {
+    char path[300], file[400];
+    int32_t ids[EMBED_PROMPTS][HF_MAX_IDS];
+    octavo_embed_text texts[EMBED_PROMPTS] = {0};
+    float got[EMBED_PROMPTS * MAX_WIDTH];
+    hf_maker maker;
+    snprintf(path, sizeof path, TEST_DATA "/models/%s", from);
+    snprintf(file, sizeof file, "%s/golden/golden.json", path);
+    json_t *golden = hf_load_json(file);
+    for (size_t i = 0; i < EMBED_PROMPTS; i++) {
+        texts[i].ids = ids[i];
+        texts[i].n_ids = hf_ids(json_array_get(json_object_get(golden, "prompts"), i), ids[i]);
+    }
+    json_decref(golden);
+    hf_maker_start(&maker, from);
+    hf_maker_set(&maker, key, value);
+    hf_maker_write(&maker);
+    octavo_model *model =
+        embed_open(maker.path, (embed_setting){.precision = OCTAVO_PRECISION_EXACT});
+    const octavo_model_facts facts = octavo_model_describe(model);
+    assert_true(facts.is_encoder && facts.pooling == OCTAVO_POOLING_MEAN);
+    embed_run(model, OCTAVO_POOLING_AUTO, texts, EMBED_PROMPTS, got);
+    octavo_model_close(&model);
+    hf_maker_end(&maker);
+    embed_compare(path, "both_ways_mean.npy", got, EMBED_PROMPTS * (size_t)facts.width);
+}
+
+static void test_both_ways(void **state) {
+    (void)state;
+    check_both_ways("llama_tied", "model_type", "\"eurobert\"");
+    check_both_ways("gemma3", "use_bidirectional_attention", "true");
+}
+
 /* ---- the rest ---- */
 
 static void test_normalize(void **state) {
@@ -186,9 +222,10 @@ static void test_trace(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),   cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_decoders), cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_types),    cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_golden),    cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_decoders),  cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_types),     cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_both_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ static const bad_config configs[] = {
     {"position_embedding_type", "null", OCTAVO_OK, NULL},
     {"is_decoder", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
     {"is_decoder", "1", OCTAVO_ERROR_FORMAT, NULL},
+    {"use_bidirectional_attention", "false", OCTAVO_ERROR_FORMAT, NULL},
     {"num_experts", "4", OCTAVO_ERROR_UNSUPPORTED, NULL},
 };
 
@@ -251,6 +252,30 @@ static void check_pooling(const char *text, octavo_pooling want, octavo_status s
     hf_maker_end(&maker);
 }
 
+/* Layers behind the pooling are not computed, so what the model calls its vector is not to be had.
+ */
+static void test_dense(void **state) {
+    char folder[300], file[320];
+    hf_maker maker;
+    octavo_error error;
+    octavo_model *model = NULL;
+    octavo_embedder *embedder = NULL;
+    (void)state;
+    hf_maker_start(&maker, "bert");
+    hf_maker_write(&maker);
+    hf_maker_file(&maker, "2_Dense", folder, sizeof folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    hf_maker_put_text(&maker, "2_Dense/config.json", "{}");
+    hf_maker_file(&maker, "2_Dense/config.json", file, sizeof file);
+    assert_int_equal(octavo_model_open(maker.path, NULL, &model, &error), OCTAVO_OK);
+    refused(octavo_embedder_create(model, NULL, &embedder, &error), OCTAVO_ERROR_UNSUPPORTED,
+            &error, "layers behind it", "--pooling");
+    octavo_model_close(&model);
+    unlink(file);
+    rmdir(folder);
+    hf_maker_end(&maker);
+}
+
 static void test_poolings(void **state) {
     (void)state;
     check_pooling("{}", OCTAVO_POOLING_MEAN, OCTAVO_OK);
@@ -274,6 +299,7 @@ int main(void) {
         cmocka_unit_test(test_configs),  cmocka_unit_test(test_padding),
         cmocka_unit_test(test_tensors),  cmocka_unit_test(test_steps),
         cmocka_unit_test(test_embedder), cmocka_unit_test(test_poolings),
+        cmocka_unit_test(test_dense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

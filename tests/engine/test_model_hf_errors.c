@@ -81,7 +81,7 @@ static const bad_config gemma_configs[] = {
      "\"full_attention\", \"full_attention\"]",
      OCTAVO_ERROR_UNSUPPORTED, "chunked"},
     {"final_logit_softcapping", "-30.0", OCTAVO_ERROR_FORMAT, NULL},
-    {"use_bidirectional_attention", "true", OCTAVO_ERROR_UNSUPPORTED, NULL},
+    {"use_bidirectional_attention", "1", OCTAVO_ERROR_FORMAT, NULL},
     {"query_pre_attn_scalar", "-1", OCTAVO_ERROR_FORMAT, NULL},
 };
 
