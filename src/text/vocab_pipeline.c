@@ -190,7 +190,7 @@ static octavo_status build_unigram(builder *b) {
                                "damaged",
                                i);
         if (!is_normal(vocab, i))
-            scores[i] = -INFINITY;
+            scores[i] = -HUGE_VAL;
         else if (scores[i] < least)
             least = scores[i];
     }

@@ -140,10 +140,7 @@ static void test_entries(void **state) {
 
 /* WordPiece: texts stand between tokens that have names of their own in the file. */
 static void test_bert_entries(void **state) {
-    static const char *const words[] = {"[UNK]", "[CLS]", "[SEP]",
-                                        "\xe2\x96\x81"
-                                        "aa",
-                                        "b"};
+    static const char *const words[] = {"[UNK]", "[CLS]", "[SEP]", "\xe2\x96\x81y", "b"};
     (void)state;
     gguf_draft draft = {0};
     put_string(&draft, "tokenizer.ggml.model", "bert");
@@ -155,7 +152,7 @@ static void test_bert_entries(void **state) {
     octavo_error error = {0};
     if (open_draft(&draft, &t, &error) != OCTAVO_OK) fail_msg("%s", error.message);
     size_t n = 0;
-    int32_t *ids = golden_encode(t, "AAB c", 5, OCTAVO_ENCODE_BEGIN_END, &n);
+    int32_t *ids = golden_encode(t, "YB c", 4, OCTAVO_ENCODE_BEGIN_END, &n);
     static const int32_t expected[] = {1, 3, 4, 0, 2};
     assert_int_equal(n, 5);
     assert_memory_equal(ids, expected, sizeof expected);
