@@ -29,6 +29,8 @@ static const real_vocabulary vocabularies[] = {
     {"gemma3", "OCTAVO_MODELS", "gemma3-270m-q4_k_m.gguf"},
     {"gpt2", "OCTAVO_ORACLE", "tokenizers_real/ggml-vocab-gpt-2.gguf"},
     {"llama2", "OCTAVO_ORACLE", "tokenizers_real/ggml-vocab-llama-spm.gguf"},
+    {"bert_bge", "OCTAVO_ORACLE", "tokenizers_real/ggml-vocab-bert-bge.gguf"},
+    {"mistral_v3", "OCTAVO_ORACLE", "tokenizers_real/mistral_v3.model"},
 };
 
 static octavo_tokenizer *open_vocabulary(const real_vocabulary *v) {
@@ -52,7 +54,8 @@ static void test_goldens(void **state) {
         snprintf(path, sizeof(path), "%s/tokenizers_real/%s.encode.jsonl", oracle, v->golden);
         assert_true(golden_run(t, path, golden_check_line) >= 148);
         snprintf(path, sizeof(path), "%s/tokenizers_real/%s.stream.jsonl", oracle, v->golden);
-        assert_true(golden_run(t, path, golden_check_stream) >= 40);
+        bool has_stream = strcmp(v->golden, "bert_bge") != 0;
+        assert_true(golden_run(t, path, golden_check_stream) >= (has_stream ? 40 : 0));
         octavo_tokenizer_destroy(&t);
         ran++;
     }
