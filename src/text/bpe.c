@@ -71,8 +71,7 @@ static void merge_short(octavo_bpe_word *word, const octavo_bpe_rules *rules) {
         uint32_t best = 0;
         for (uint32_t at = symbols[0].next; at != OCTAVO_BPE_NONE; at = symbols[at].next)
             if (symbols[at].rank < symbols[best].rank ||
-                (symbols[at].rank == symbols[best].rank && !rules->leftmost &&
-                 symbols[at].id < symbols[best].id))
+                (symbols[at].rank == symbols[best].rank && symbols[at].id < symbols[best].id))
                 best = at;
         if (symbols[best].rank == OCTAVO_BPE_NONE) return;
         merge_pair(word, rules, best);
@@ -80,10 +79,10 @@ static void merge_short(octavo_bpe_word *word, const octavo_bpe_rules *rules) {
 }
 
 /* Queues the pair that starts at symbol `at`, if it can merge. False without memory. */
-static bool queue_pair(octavo_bpe_word *word, const octavo_bpe_rules *rules, uint32_t at) {
+static bool queue_pair(octavo_bpe_word *word, uint32_t at) {
     const octavo_bpe_symbol *symbol = &word->symbols[at];
     if (symbol->rank == OCTAVO_BPE_NONE) return true;
-    uint64_t key = (uint64_t)symbol->rank << 32 | (rules->leftmost ? 0 : (uint32_t)symbol->id);
+    uint64_t key = (uint64_t)symbol->rank << 32 | (uint32_t)symbol->id;
     return octavo_bpe_queue_push(&word->queue, key, at);
 }
 
@@ -93,16 +92,16 @@ static octavo_status merge_long(octavo_bpe_word *word, const octavo_bpe_rules *r
     octavo_bpe_queue_clear(&word->queue);
     bool has_room = true;
     for (uint32_t at = 0; at + 1 < word->n_symbols && has_room; at++)
-        has_room = queue_pair(word, rules, at);
+        has_room = queue_pair(word, at);
 
     uint64_t key;
     uint32_t at;
     while (has_room && octavo_bpe_queue_pop(&word->queue, &key, &at)) {
         if (symbols[at].rank != key >> 32) continue;
         merge_pair(word, rules, at);
-        has_room = queue_pair(word, rules, at);
+        has_room = queue_pair(word, at);
         if (has_room && symbols[at].previous != OCTAVO_BPE_NONE)
-            has_room = queue_pair(word, rules, symbols[at].previous);
+            has_room = queue_pair(word, symbols[at].previous);
     }
     if (!has_room)
         return octavo_fail_memory(error, "pairs of a text",

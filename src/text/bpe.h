@@ -10,7 +10,6 @@
 
 #include "octavo/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,16 +23,14 @@ typedef struct octavo_bpe_symbol {
     uint32_t rank;           /* of the pair of this and the next */
 } octavo_bpe_symbol;
 
-/* Pairs that may merge. Lower ranks merge first; of equal ranks the one with the lower left id
- * (unless `leftmost`), then the leftmost. Pairs of one rank always make the same token, and a pair
- * has one rank. */
+/* Pairs that may merge. Lower ranks merge first; of equal ranks the one with the lower left id;
+ * then the leftmost. Pairs of one rank always make the same token, and a pair has one rank. */
 typedef struct octavo_bpe_rules {
     /* Rank of the pair whose texts joined are text[begin..end), or OCTAVO_BPE_NONE. */
     uint32_t (*rank)(const void *table, int32_t left, int32_t right, const char *text,
                      uint32_t begin, uint32_t end);
     const void *table;
     const int32_t *results; /* [ranks]: the token that a merge of this rank makes */
-    bool leftmost;          /* of equal ranks the leftmost, whatever its ids */
 } octavo_bpe_rules;
 
 /* One piece at a time; its memory is kept for the next. Zero-initialised is empty. */

@@ -109,8 +109,7 @@ static octavo_status build_ranks(octavo_tokenizer *t, const octavo_vocab *vocab,
     unscored.scores = NULL;
     octavo_status status =
         octavo_bpe_rank_tokens(&unscored, &t->arena, &t->ranks, &t->results, error);
-    t->rules = (octavo_bpe_rules){
-        .rank = octavo_bpe_text_rank, .table = t, .results = t->results, .leftmost = true};
+    t->rules = (octavo_bpe_rules){.rank = octavo_bpe_text_rank, .table = t, .results = t->results};
     return status;
 }
 

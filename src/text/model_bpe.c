@@ -53,8 +53,7 @@ static void build_ranks(octavo_tokenizer *t) {
     t->results = t->pipeline->results;
     for (int32_t id = 0; id < t->n_tokens; id++)
         if (t->ranks[id] == OCTAVO_BPE_NONE) t->flags[id] &= (uint8_t)~OCTAVO_TOKEN_MERGES;
-    t->rules = (octavo_bpe_rules){
-        .rank = octavo_bpe_text_rank, .table = t, .results = t->results, .leftmost = true};
+    t->rules = (octavo_bpe_rules){.rank = octavo_bpe_text_rank, .table = t, .results = t->results};
 }
 
 static octavo_status build_merges(octavo_tokenizer *t, octavo_error *error) {
