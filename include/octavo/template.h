@@ -6,7 +6,8 @@
  * Jinja 3 with trim_blocks and lstrip_blocks, break and continue, no escaping, a filter `tojson`
  * that writes what json.dumps writes, and the functions raise_exception, strftime_now, namespace,
  * range, dict, joiner and cycler. Values behave and print as Python's do. What is missing: template
- * inheritance, include and import, integers beyond 64 bits.
+ * inheritance, include and import, integers beyond 64 bits, and the filters pprint, random,
+ * striptags and urlize.
  */
 #ifndef OCTAVO_TEMPLATE_H
 #define OCTAVO_TEMPLATE_H

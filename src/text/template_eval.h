@@ -117,6 +117,8 @@ octavo_tpl_value octavo_tpl_bind(octavo_tpl_run *run, octavo_tpl_value self,
  * looks among them. */
 const octavo_tpl_builtin *octavo_tpl_sequence_filter_find(const octavo_tpl_string *name);
 const octavo_tpl_builtin *octavo_tpl_markup_filter_find(const octavo_tpl_string *name);
+octavo_tpl_value octavo_tpl_filter_wordwrap(octavo_tpl_run *run, octavo_tpl_value input,
+                                            const octavo_tpl_args *args); /* template_wrap.c */
 
 /* Shared by string methods and filters (template_strings.c). All take any value's
  * text where Jinja does. */

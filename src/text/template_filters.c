@@ -328,6 +328,8 @@ const octavo_tpl_builtin *octavo_tpl_filter_find(const octavo_tpl_string *name) 
         {"truncate", "length killwords end leeway", 0, filter_truncate},
         {"center", "width", 0, filter_center},
         {"wordcount", "", 0, filter_wordcount},
+        {"wordwrap", "width break_long_words wrapstring break_on_hyphens", 0,
+         octavo_tpl_filter_wordwrap},
         {"safe", "", 0, filter_string},
     };
     const octavo_tpl_builtin *found = octavo_tpl_find(filters, OCTAVO_COUNT(filters), name);

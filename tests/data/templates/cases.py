@@ -71,6 +71,7 @@ s.count('l'), s.count('l', 4), 'aaaa'.count('aa'), 'abc'.count(''), u.count('�
 '12'.isdigit(), 'a1'.isdigit(), ''.isdigit(), 'ab'.isalpha(), 'a1'.isalnum(), ' '.isspace(), 'AB'.isupper(), 'ab'.islower(), 'A1'.isupper(), '1'.islower(), 'é'.isascii()
 '{} and {}'.format(1, 'x'), '{0}{1}{0}'.format('a', 'b'), '{x:>5}|{y:<4}|{z:^5}'.format(x=1, y='a', z='m'), '{:.2f} {:05d} {:,}'.format(3.14159, 42, 1234567), '{{}}'.format(), '{:+d} {:x} {:#x} {:b}'.format(5, 255, 255, 5), '{0[a]} {0.b}'.format({'a': 1, 'b': 2}), '{!r}'.format('q'), '{:.3}'.format('abcdef'), '{:%} {:e} {:g}'.format(0.5, 12345.678, 0.0001), '{:*^9}'.format('mid'), '{:08.3f}'.format(-3.14159), '{:>6}'.format(2.5), '{:10.4}'.format(3.14159)
 '%s is %d, %05.1f %x %r %%' % ('a', 3, 2.25, 255, 'q'), '%s' % 'x', '%(k)s-%(k)s' % {'k': 1}, '%5s|%-5s|%+d|% d' % ('a', 'b', 3, 4), '%c%c' % ('a', 98), '%.2s' % 'abc', '%e %g %G' % (12345.6, 1e-10, 1e20), '%d' % 3.99, '%s' % none, '%i %o' % (7, 8), '%03d' % -5, '%.3d' % 7
+('The quick brown fox — jumped-over the lazy-dog--and 12-34 ran'|wordwrap(9)), ('averyverylongword is'|wordwrap(6)), ('averyverylongword is'|wordwrap(6, false)), ('a\n\n  b c\n '|wordwrap(3, wrapstring='|')), ('co-op-er-ate x-y'|wordwrap(4, break_on_hyphens=false)), ('世界 你好世界'|wordwrap(3)), ('re-entry of'|wordwrap(5, true)), ''|wordwrap
 ('a b/c?d=é&~._-'|urlencode), ({'a': 1, 'b c': 'x y/z'}|urlencode), ([('k', 'v'), ('k', none)]|urlencode), 12|urlencode
 ({'a': 1, 'b<': '"x"', 'c': none, 'd': undef}|xmlattr), ({'a': 1}|xmlattr(false)), ({}|xmlattr) ~ '|', ('a<b'|forceescape) ~ ''
 0|filesizeformat, 1|filesizeformat, 999|filesizeformat, 1000|filesizeformat, 1024|filesizeformat(true), 123456789|filesizeformat, 1048576|filesizeformat(binary=true), 1e26|filesizeformat, '2048'|filesizeformat(true)
@@ -148,6 +149,8 @@ undef < 1
 1 in 'abc'
 d|nosuchfilter
 xs|xmlattr
+s|wordwrap(0)
+n|wordwrap
 {'a b': 1}|xmlattr
 [1]|urlencode
 [(1, 2, 3)]|urlencode
