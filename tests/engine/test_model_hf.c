@@ -216,6 +216,7 @@ static const variant variants[] = {
       {"num_key_value_heads", ""},
       {"moe_layer_freq", ""}},
      false},
+    {"deepseek_v3", {{"model_type", "\"kimi_k2\""}}, false},
     {"deepseek_v3", {{"rope_interleave", ""}}, true},
     {"deepseek_v3", {{"n_group", "1"}, {"topk_group", "1"}}, true},
     {"deepseek_v3", {{"topk_method", "\"group_limited_greedy\""}}, true},

@@ -250,11 +250,57 @@ static void test_mistakes(void **state) {
     }
 }
 
+/* Attention whose key or value is missing where the cache wants it, or there where it does not, and
+ * heads that a matrix does not fit. */
+static void test_head_mistakes(void **state) {
+    enum { KINDS = 9 };
+    (void)state;
+    weights w = make_weights();
+    const octavo_weight heads = {.type = OCTAVO_WEIGHT_F32, .n = 24, .k = DIM - 4, .stack = HEADS};
+    for (int kind = 0; kind < KINDS; kind++) {
+        octavo_program program;
+        octavo_builder b;
+        octavo_error error;
+        const int none = OCTAVO_NO_TENSOR;
+        const int64_t vd[] = {VOCAB, D}, dnh[] = {D, HEADS, DIM}, dkh[] = {D, KV_HEADS, DIM};
+        const int64_t nhl[] = {HEADS, DIM - 4, 24};
+        const octavo_slices d = octavo_slices_make(D, 32);
+        octavo_build_start(&b, &program, 10, 4, true);
+        b.layer = 1;
+        int embed = octavo_build_weight(&b, "vocab_vd", &w.embed, vd);
+        int wq = octavo_build_weight(&b, "attn_q_weight_dnh", &w.q, dnh);
+        int wk = octavo_build_weight(&b, "attn_k_weight_dkh", &w.k, dkh);
+        int wh = octavo_build_weight(&b, "attn_k_b_weight_nhl", &heads, nhl);
+        int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
+        int q = octavo_build_matmul(&b, "query_tnh", x, wq, none, d, "nh", HEADS, DIM);
+        int k = octavo_build_matmul(&b, "keyvalue_skh", x, wk, none, d, "kh", KV_HEADS, DIM);
+        b.layer = kind == 1 ? 0 : 1;
+        int cache = octavo_build_cache(&b, "keyvalue_skh", KV_HEADS, DIM);
+        b.layer = 1;
+        octavo_attention_desc attention = {
+            .query = q, .key = k, .value = k, .cache = cache, .sink = none, .scale = 1.0f};
+        if (kind <= 1 || kind == 3) attention.key = attention.value = none; /* 1: another layer's */
+        if (kind == 3) attention.value = k;
+        if (kind == 2 || kind == 4 || kind == 6) attention.value = none;
+        if (kind == 2 || kind == 5) attention.value_lanes = DIM - 1;
+        if (kind == 6) attention.value_lanes = DIM + 1;
+        octavo_build_attention(&b, "attn_o_tnh", &attention);
+        if (kind >= 7)
+            octavo_build_head_matmul(&b, "query_tnh", kind == 7 ? k : q, wh,
+                                     octavo_slices_make(kind == 8 ? DIM : DIM - 4, 1));
+        x = octavo_build_select(&b, "activation_rd", x);
+        octavo_status status = octavo_build_finish(&b, x, &error);
+        assert_int_equal(status, kind == 1 || kind == 2 ? OCTAVO_OK : OCTAVO_ERROR_INVALID);
+        octavo_program_deinit(&program);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_head_input_lives_on),
-        cmocka_unit_test(test_operands), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_handed_out),
+        cmocka_unit_test(test_places),        cmocka_unit_test(test_head_input_lives_on),
+        cmocka_unit_test(test_operands),      cmocka_unit_test(test_table),
+        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_handed_out),
+        cmocka_unit_test(test_head_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
