@@ -196,15 +196,29 @@ static bool has_parts(const octavo_loader *load, int layer) {
     return load->checkpoint->gguf && octavo_checkpoint_find(load->checkpoint, name) >= 0;
 }
 
-/* Keys and values of a matrix would each need a part of what these say. */
-static octavo_status check_plain(octavo_loader *load, const octavo_found_matrix *found) {
+/* The factor beside the whole matrix is that of each part. */
+static octavo_status load_factor(octavo_loader *load, const octavo_found_matrix *found,
+                                 octavo_latent_weights *w) {
+    const size_t n = (size_t)w->k_b.stack;
+    octavo_weight whole = {0};
+    octavo_status status = octavo_load_factors(load, found->source.tensor, &whole);
+    if (status || !whole.factors) return status;
+    float *factors = octavo_arena_alloc(&load->weights->arena, n * sizeof *factors);
+    if (!factors)
+        return octavo_fail_memory(load->error, found->source.tensor->name, n * sizeof *factors);
+    for (size_t i = 0; i < n; i++)
+        factors[i] = whole.factors[0];
+    w->k_b.factors = w->v_b.factors = factors;
+    return OCTAVO_OK;
+}
+
+/* What keys would have across, values along. */
+static octavo_status refuse_order(octavo_loader *load, const octavo_found_matrix *found) {
     const octavo_checkpoint_tensor *tensor = found->source.tensor;
-    octavo_weight weight = {0};
-    octavo_status status = octavo_load_factors(load, tensor, &weight);
-    if (status || (!weight.factors && !found->source.order)) return status;
+    if (!found->source.order) return OCTAVO_OK;
     return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
-                          "tensor \"%s\" (%s): a factor or an order of its inputs beside it is not "
-                          "in this version for latent attention; convert the model anew",
+                          "tensor \"%s\" (%s): an order of its inputs (desc_act) is not in this "
+                          "version for latent attention; convert the model anew without it",
                           tensor->name, tensor->path);
 }
 
@@ -226,7 +240,8 @@ static octavo_status load_out(octavo_loader *load, int layer) {
     }
     if ((status = octavo_load_find(load, &all, whole, OCTAVO_ROLE_LATENT_KV_B, layer, 0,
                                    &matrix.found)) ||
-        (status = check_plain(load, &matrix.found)) ||
+        (status = refuse_order(load, &matrix.found)) ||
+        (status = load_factor(load, &matrix.found, w)) ||
         (status = pack_keys(load, &w->k_b, &matrix)) ||
         (status = pack_values(load, &w->v_b, &matrix)))
         return status;

@@ -57,6 +57,7 @@ void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, in
             .n_rows = octavo_rows_of(run, op->out),
             .out = (float *)octavo_row_of(run, op->out, 0) + n * out->extent[2],
             .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
+            .factor = weight->factors ? weight->factors + n : NULL,
         };
         octavo_matmul(&run->matmul, &args, first, last);
         low = (n + 1) * n_panels;

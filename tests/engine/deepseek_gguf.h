@@ -21,6 +21,7 @@ typedef struct deepseek_settings {
     const char *leave_out; /* a tensor or a key, or NULL */
     const char *bend;      /* a tensor that gets a row less, or a key that gets `number` */
     uint32_t number;
+    float factor; /* beside what leads out of the latent, whose values are less for it; 0: none */
 } deepseek_settings;
 
 typedef struct converter {
@@ -72,6 +73,23 @@ static inline void expand(octavo_weight_type type, const uint8_t *rows, size_t r
     }
 }
 
+/* The values as they are with a factor beside them, which is written too. */
+static inline void put_factor(converter *c, const char *name, float *values, uint64_t stack,
+                              size_t n) {
+    char factor_name[100];
+    float factors[16];
+    if (c->with.factor == 0.0f || !strstr(name, "_b.weight")) return;
+    snprintf(factor_name, sizeof factor_name, "%.*s.scale", (int)(strlen(name) - 7), name);
+    stack = stack ? stack : 1;
+    assert_in_range(stack, 1, OCTAVO_COUNT(factors));
+    for (uint64_t i = 0; i < stack; i++)
+        factors[i] = c->with.factor;
+    for (size_t i = 0; i < n; i++)
+        values[i] /= c->with.factor;
+    gguf_writer_tensor(&c->to, factor_name, OCTAVO_GGML_F32, 1, &stack, factors,
+                       (size_t)stack * sizeof *factors);
+}
+
 /* [stack, n, k], with stack 0 [n, k], with n 0 [k]; vectors are F32. */
 static inline void put(converter *c, const char *name, float *values, uint64_t stack, uint64_t n,
                        uint64_t k) {
@@ -79,6 +97,7 @@ static inline void put(converter *c, const char *name, float *values, uint64_t s
     if (c->with.bend && strcmp(c->with.bend, name) == 0) *(n ? &n : &k) -= 1;
     const uint64_t rows = (stack ? stack : 1) * (n ? n : 1);
     const octavo_weight_type type = packed_type(c->with.type);
+    put_factor(c, name, values, stack, (size_t)((stack ? stack : 1) * (n ? n : 1) * k));
     const octavo_weight_info *info = octavo_weight_info_of(type);
     if (c->with.leave_out && strcmp(c->with.leave_out, name) == 0) return;
     if (n == 0 || c->with.type == OCTAVO_GGML_F32 || k % (uint64_t)info->source_inputs != 0) {
@@ -264,7 +283,7 @@ static inline void put_metadata(converter *c) {
 
 static inline void put_vocabulary(converter *c) {
     enum { MOST = 256 };
-    static char texts[MOST][8];
+    static char texts[MOST][24];
     static const float scores[MOST];
     const char *tokens[MOST];
     const size_t n = (size_t)c->vocabulary;

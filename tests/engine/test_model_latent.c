@@ -61,6 +61,19 @@ static void test_codes(void **state) {
     }
 }
 
+/* Factors that are powers of two change no bit. */
+static void test_factors(void **state) {
+    (void)state;
+    for (int is_split = 0; is_split < 2; is_split++) {
+        deepseek_settings with = {
+            .from = "deepseek_v3", .type = OCTAVO_GGML_F32, .is_split = is_split};
+        const int32_t n = HF_N_IDS * run(with, want);
+        with.factor = 4.0f;
+        run(with, got);
+        assert_memory_equal(got, want, (size_t)n * sizeof *want);
+    }
+}
+
 static void test_bits(void **state) {
     char path[64];
     (void)state;
@@ -174,9 +187,10 @@ static void test_cache(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats),   cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_bits),     cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_metadata), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_floats),  cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_bits),    cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_tensors), cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void put_tensor(gguf_writer *to, const hf_maker *from, const char *name,
 
 static void put_metadata(gguf_writer *to) {
     enum { N = 224 };
-    static char texts[N][8];
+    static char texts[N][16];
     static const float scores[N];
     const char *tokens[N];
     for (int i = 0; i < N; i++) {
