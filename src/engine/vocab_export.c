@@ -12,6 +12,7 @@
 #include "engine/vocab_gguf.h"
 #include "formats/hf_folder_file.h"
 #include "text/pretokenize.h"
+#include "text/tokenizer_normalize.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,16 +200,22 @@ static octavo_status read_ends(exporter *e) {
     octavo_vocab *v = &e->vocab;
     int32_t ids[64];
     size_t n = 0;
+    const bool is_bert = v->model && strcmp(v->model, "bert") == 0;
     v->bos = within(e, octavo_tokenizer_bos(e->truth));
     v->eos = within(e, octavo_tokenizer_eos(e->truth));
+    if (is_bert) {
+        v->bos = id_of(e, json_object_get(e->config, "cls_token"));
+        v->eos = id_of(e, json_object_get(e->config, "sep_token"));
+    }
     v->unk = id_of(e, json_object_get(json_object_get(e->json, "model"), "unk_token"));
     v->pad = id_of(e, json_object_get(e->config, "pad_token"));
-    v->add_bos = octavo_tokenizer_adds_bos(e->truth);
     octavo_status status = octavo_tokenizer_encode(e->truth, "a", 1, OCTAVO_ENCODE_BEGIN_END, ids,
                                                    OCTAVO_COUNT(ids), &n, e->error);
     if (status) return status;
+    v->add_bos = n > 0 && v->bos >= 0 && ids[0] == v->bos;
     v->add_eos = n > 0 && n <= OCTAVO_COUNT(ids) && v->eos >= 0 && ids[n - 1] == v->eos;
-    for (int32_t i = 0; (size_t)i < v->n_tokens && i < octavo_tokenizer_size(e->truth); i++)
+    for (int32_t i = 0; !is_bert && (size_t)i < v->n_tokens && i < octavo_tokenizer_size(e->truth);
+         i++)
         if (i != v->eos && octavo_tokenizer_is_eog(e->truth, i)) {
             v->eot = i;
             break;
@@ -249,16 +256,51 @@ static octavo_status choose_spm(exporter *e) {
     return fail(e, "as GGUF's SentencePiece model it would cut text otherwise");
 }
 
+/* WordPiece: what begins a word is marked, and not what goes on with one. */
+static octavo_status mark_words(exporter *e, const char *prefix) {
+    const size_t length = strlen(prefix), mark = strlen(OCTAVO_SPACE_MARK);
+    for (size_t i = 0; i < e->vocab.n_tokens; i++) {
+        octavo_text *token = &e->tokens[i];
+        if (e->types[i] != OCTAVO_TOKEN_NORMAL) continue;
+        if (token->length > length && memcmp(token->data, prefix, length) == 0) {
+            *token = (octavo_text){token->data + length, token->length - length};
+            continue;
+        }
+        char *copy = octavo_arena_alloc(&e->arena, mark + token->length + 1);
+        if (!copy) return octavo_fail_memory(e->error, "vocabulary", token->length);
+        memcpy(copy, OCTAVO_SPACE_MARK, mark);
+        memcpy(copy + mark, token->data, token->length + 1);
+        *token = (octavo_text){copy, mark + token->length};
+    }
+    return OCTAVO_OK;
+}
+
+static octavo_status make_wordpiece(exporter *e, const json_t *model) {
+    const char *prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
+    octavo_status status;
+    e->vocab.model = "bert";
+    if ((status = read_tokens(e, model, false)) || (status = read_ends(e)) ||
+        (status = mark_words(e, prefix ? prefix : "##")))
+        return status;
+    for (int8_t lowers = 1; lowers >= 0; lowers--) {
+        bool is_same = false;
+        e->vocab.lowers = lowers;
+        status = octavo_vocab_compare(&e->vocab, e->truth, &is_same, e->error);
+        if (status || is_same) return status;
+    }
+    return fail(e, "as GGUF's WordPiece model it would cut text otherwise");
+}
+
 static octavo_status make(exporter *e) {
     const json_t *model = json_object_get(e->json, "model");
     const char *type = json_string_value(json_object_get(model, "type"));
     const bool is_byte_level = has_step(json_object_get(e->json, "pre_tokenizer"), "ByteLevel");
     const bool is_spm = !is_byte_level && json_is_true(json_object_get(model, "byte_fallback"));
     octavo_status status;
+    if (type && strcmp(type, "WordPiece") == 0) return make_wordpiece(e, model);
     if ((type && strcmp(type, "BPE") != 0) || (!is_byte_level && !is_spm))
-        return fail(e,
-                    "is no BPE over bytes and none of SentencePiece, of which alone this version "
-                    "makes GGUF's");
+        return fail(e, "is no BPE over bytes, none of SentencePiece and no WordPiece, of which "
+                       "alone this version makes GGUF's");
     if ((status = read_tokens(e, model, is_spm)) || (status = read_merges(e, model)) ||
         (status = read_ends(e)))
         return status;
@@ -275,16 +317,23 @@ static octavo_gguf_string string_of(octavo_text text) {
 }
 
 static void put_ids(const octavo_vocab *v, octavo_gguf_writer *writer) {
+    const bool is_bert = strcmp(v->model, "bert") == 0;
     const struct {
         const char *key;
         int32_t id;
     } ids[] = {
-        {"tokenizer.ggml.bos_token_id", v->bos},     {"tokenizer.ggml.eos_token_id", v->eos},
-        {"tokenizer.ggml.unknown_token_id", v->unk}, {"tokenizer.ggml.padding_token_id", v->pad},
+        {"tokenizer.ggml.bos_token_id", v->bos},
+        {"tokenizer.ggml.eos_token_id", v->eos},
+        {"tokenizer.ggml.unknown_token_id", v->unk},
+        {"tokenizer.ggml.padding_token_id", v->pad},
         {"tokenizer.ggml.eot_token_id", v->eot},
+        {"tokenizer.ggml.cls_token_id", is_bert ? v->bos : -1},
+        {"tokenizer.ggml.seperator_token_id", is_bert ? v->eos : -1},
     };
     for (size_t i = 0; i < OCTAVO_COUNT(ids); i++)
         if (ids[i].id >= 0) octavo_gguf_writer_put_u32(writer, ids[i].key, (uint32_t)ids[i].id);
+    if (is_bert)
+        octavo_gguf_writer_put_bool(writer, "tokenizer.ggml.normalizer.lowercase", v->lowers != 0);
     octavo_gguf_writer_put_bool(writer, "tokenizer.ggml.add_bos_token", v->add_bos);
     octavo_gguf_writer_put_bool(writer, "tokenizer.ggml.add_eos_token", v->add_eos);
 }

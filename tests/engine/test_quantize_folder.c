@@ -260,8 +260,10 @@ static void check_tokenizer(const char *name, const char *pre) {
     assert_memory_equal(value.data, pre, value.size);
     octavo_gguf_close(&gguf);
     assert_int_equal(octavo_tokenizer_size(file), TOKENS);
-    assert_int_equal(octavo_tokenizer_eos(file), octavo_tokenizer_eos(folder));
-    assert_int_equal(octavo_tokenizer_bos(file), octavo_tokenizer_bos(folder));
+    if (strcmp(name, "wordpiece_bert") != 0) { /* of which the folder names none */
+        assert_int_equal(octavo_tokenizer_eos(file), octavo_tokenizer_eos(folder));
+        assert_int_equal(octavo_tokenizer_bos(file), octavo_tokenizer_bos(folder));
+    }
     snprintf(path, sizeof path, TEST_DATA "/tokenizers/%s/encode.jsonl", name);
     FILE *texts = fopen(path, "r");
     assert_non_null(texts);
@@ -288,6 +290,7 @@ static void test_tokenizers(void **state) {
     check_tokenizer("bpe_qwen2", "qwen2");
     check_tokenizer("spm_bpe_llama2", "");
     check_tokenizer("spm_bpe_gemma", "");
+    check_tokenizer("wordpiece_bert", "");
 }
 
 static void test_chat_template(void **state) {
@@ -334,7 +337,7 @@ static void refuse_variant(const char *from, const char *key, const char *value,
 }
 
 static void test_refused(void **state) {
-    static const char *const tokenizers[] = {"spm_unigram", "wordpiece_bert"};
+    static const char *const tokenizers[] = {"spm_unigram"};
     hf_maker maker;
     (void)state;
     refuse_variant("llama4_scout", "no_rope_layers", "[1, 0, 0, 1]", OCTAVO_ERROR_UNSUPPORTED,
