@@ -23,6 +23,8 @@ static octavo_weight_role role_of(const octavo_bound *bound) {
         return bound->is_second ? OCTAVO_ROLE_EXPERT_UP : OCTAVO_ROLE_EXPERT_GATE;
     case OCTAVO_ROLE_EXPERT_GATE_UP_BIAS:
         return bound->is_second ? OCTAVO_ROLE_EXPERT_UP_BIAS : OCTAVO_ROLE_EXPERT_GATE_BIAS;
+    case OCTAVO_ROLE_LATENT_KV_B: /* keys are bound with their axes swapped */
+        return bound->source->columns.columns > 0 ? OCTAVO_ROLE_LATENT_K_B : OCTAVO_ROLE_LATENT_V_B;
     default:
         return bound->role;
     }
@@ -81,6 +83,11 @@ static octavo_status add_piece(octavo_export_tensor *tensor, const octavo_export
 static octavo_status keep_cookie(octavo_export *model, octavo_pack_source *source,
                                  octavo_error *error) {
     if (!source->fill) return OCTAVO_OK;
+    if (source->cookie_bytes == 0)
+        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                           "tensor \"%s\" (%s): lies in codes that this version does not write as "
+                           "GGUF; it runs from the folder",
+                           source->tensor->name, source->tensor->path);
     void *copy = octavo_arena_alloc(&model->arena, source->cookie_bytes);
     if (!copy) return octavo_fail_memory(error, source->tensor->name, source->cookie_bytes);
     memcpy(copy, source->cookie, source->cookie_bytes);
@@ -143,6 +150,24 @@ octavo_status octavo_export_add_vector(octavo_export *model, const char *name, c
 
 /* ---- the whole ---- */
 
+/* Latent attention as newer files describe it: widths of the cached row, and of heads apart. */
+static void add_latent(octavo_export *model) {
+    const octavo_model_config *c = &model->config;
+    const octavo_latent_config *l = &c->latent;
+    octavo_config_notes *notes = &model->notes;
+    static const char log_key[] = "rope.scaling.yarn_log_multiplier";
+    const octavo_config_note *found = octavo_config_note_find(notes, log_key);
+    const float by = found ? found->value.f32 * 0.1f : 0.0f;
+    octavo_config_note_integer(notes, "attention.head_count_kv", c->n_kv_heads);
+    octavo_config_note_integer(notes, "attention.key_length", c->head_dim);
+    octavo_config_note_integer(notes, "attention.value_length", l->kv_rank);
+    octavo_config_note_integer(notes, "attention.key_length_mla", l->key_dim + c->rope_dim);
+    octavo_config_note_integer(notes, "attention.value_length_mla", l->value_dim);
+    octavo_config_note_integer(notes, "rope.dimension_count", c->rope_dim);
+    octavo_config_note_integer(notes, "expert_gating_func", c->router.is_sigmoid ? 2 : 1);
+    if (found) octavo_config_note_number(notes, log_key, by);
+}
+
 /* What is not read under a key that GGUF has too, or means something else there. */
 static void add_notes(octavo_export *model) {
     const octavo_model_config *c = &model->config;
@@ -160,6 +185,7 @@ static void add_notes(octavo_export *model) {
                                        c->is_encoder ? 2 * (c->layers[i].window - 1)
                                                      : c->layers[i].window);
     }
+    if (c->latent.kv_rank > 0) add_latent(model);
     octavo_config_note_remove(notes, "attention.sliding_window_pattern");
     if (has_windows && has_others)
         octavo_config_note_put(notes,
@@ -231,6 +257,10 @@ static size_t panel_bytes(const octavo_export_piece *piece) {
                            OCTAVO_ALIGN);
 }
 
+static size_t row_bytes_f32(const octavo_export_piece *piece) {
+    return octavo_align_up((size_t)piece->k * sizeof(float), OCTAVO_ALIGN);
+}
+
 size_t octavo_export_scratch_bytes(const octavo_export_tensor *tensor) {
     const octavo_export_piece *piece = &tensor->pieces[0];
     size_t bytes = 0;
@@ -238,17 +268,7 @@ size_t octavo_export_scratch_bytes(const octavo_export_tensor *tensor) {
     /* so many bytes as there are in the file, and a few times more, can be counted */
     if (!octavo_weight_convert_bytes(piece->source.type, OCTAVO_WEIGHT_F32, piece->k, &bytes))
         return SIZE_MAX;
-    return panel_bytes(piece) + bytes + (size_t)piece->k * sizeof(float);
-}
-
-/* Rows of GPTQ may have their inputs in another order; GGUF knows none. */
-static void put_in_order(const octavo_pack_source *source, float *rows, int n, int64_t k,
-                         float *row) {
-    for (int i = 0; i < n && source->order; i++, rows += k) {
-        memcpy(row, rows, (size_t)k * sizeof *row);
-        for (int64_t j = 0; j < k; j++)
-            rows[source->order[j]] = row[j];
-    }
+    return panel_bytes(piece) + row_bytes_f32(piece) + bytes;
 }
 
 /* Where row r of heads of `width` comes from: in a head row 2i of the lower half, 2i + 1 of the
@@ -265,6 +285,13 @@ static void copy_values(const octavo_export_piece *piece, uint8_t *to, int64_t r
         memcpy(to + (size_t)i * sizeof *from, from + (turned ? turn(i, turned) : i), sizeof *from);
 }
 
+/* Inputs as they are counted, from where they stand in a row. */
+static void put_in_order(float *row, const int32_t *order, int64_t k, float *copy) {
+    memcpy(copy, row, (size_t)k * sizeof *row);
+    for (int64_t i = 0; i < k; i++)
+        row[order[i]] = copy[i];
+}
+
 /* At most a panel. */
 static bool copy_some(const octavo_export_tensor *tensor, const octavo_export_piece *piece,
                       uint8_t *to, int64_t row, int n, uint8_t *scratch) {
@@ -275,10 +302,10 @@ static bool copy_some(const octavo_export_tensor *tensor, const octavo_export_pi
     if (!octavo_pack_source_rows(&source, piece->k, scratch, row, n)) return false;
     octavo_weight_widen(source.type, (float *)(void *)to, scratch,
                         octavo_pack_row_bytes(&source, piece->k), n, piece->k,
-                        scratch + panel_bytes(piece));
-    put_in_order(&source, (float *)(void *)to, n, piece->k,
-                 (float *)(void *)(scratch + octavo_export_scratch_bytes(tensor) -
-                                   (size_t)piece->k * sizeof(float)));
+                        scratch + panel_bytes(piece) + row_bytes_f32(piece));
+    for (int i = 0; i < n && source.order; i++)
+        put_in_order((float *)(void *)to + i * piece->k, source.order, piece->k,
+                     (float *)(void *)(scratch + panel_bytes(piece)));
     return true;
 }
 

@@ -48,6 +48,7 @@ static const char *layer_difference(const octavo_model_config *a, const octavo_m
         const octavo_layer_config *x = &a->layers[i], *y = &b->layers[i];
         if (effective(x->window, a) != effective(y->window, b)) return "sliding window";
         if (effective(x->chunk, a) != effective(y->chunk, b)) return "chunks of attention";
+        if (x->kv_layer != y->kv_layer) return "sharing of keys and values";
         if (x->is_sparse != y->is_sparse) return "choice of layers with experts";
         if (!is_same_rope(a, x->rope, b, y->rope)) return "rotation (rope)";
     }
@@ -71,11 +72,6 @@ static const char *difference(const octavo_model_config *a, const octavo_model_c
         {a->n_heads != b->n_heads || a->n_kv_heads != b->n_kv_heads || a->head_dim != b->head_dim ||
              a->rope_dim != b->rope_dim,
          "heads"},
-        {a->latent.kv_rank != b->latent.kv_rank || a->latent.q_rank != b->latent.q_rank ||
-             a->latent.key_dim != b->latent.key_dim || a->latent.value_dim != b->latent.value_dim ||
-             a->latent.norm_eps != b->latent.norm_eps,
-         "latent attention"},
-        {a->n_kv_layers != b->n_kv_layers, "layers that share keys and values"},
         {a->ffw != b->ffw, "width of the feed-forward"},
         {a->norm != b->norm || a->norm_eps != b->norm_eps || a->has_attn_norm != b->has_attn_norm ||
              a->has_ffw_norm != b->has_ffw_norm || a->has_post_norms != b->has_post_norms ||
@@ -84,7 +80,7 @@ static const char *difference(const octavo_model_config *a, const octavo_model_c
              b->norm_offset != 0.0f,
          "norms"},
         {a->embed_scale != b->embed_scale || a->residual_scale != b->residual_scale ||
-             a->logit_scale != b->logit_scale || a->attention_scale != b->attention_scale,
+             a->logit_scale != b->logit_scale || !is_near(a->attention_scale, b->attention_scale),
          "multipliers"},
         {a->logit_soft_cap != b->logit_soft_cap || a->attention_soft_cap != b->attention_soft_cap,
          "soft caps"},
@@ -98,12 +94,18 @@ static const char *difference(const octavo_model_config *a, const octavo_model_c
          "activation"},
         {is_bias_lost(a->qkv_bias, b->qkv_bias) || is_bias_lost(a->attn_o_bias, b->attn_o_bias) ||
              is_bias_lost(a->ffw_bias, b->ffw_bias) || is_bias_lost(a->norm_bias, b->norm_bias) ||
-             is_bias_lost(a->expert_bias, b->expert_bias),
+             is_bias_lost(a->expert_bias, b->expert_bias) ||
+             is_bias_lost(a->choice_bias, b->choice_bias),
          "biases"},
         {a->is_encoder != b->is_encoder || a->n_positions != b->n_positions ||
              a->first_position != b->first_position || a->n_types != b->n_types ||
              a->has_pooler != b->has_pooler || a->pooling != b->pooling,
          "embeddings"},
+        {a->latent.kv_rank != b->latent.kv_rank || a->latent.q_rank != b->latent.q_rank ||
+             a->latent.key_dim != b->latent.key_dim || a->latent.value_dim != b->latent.value_dim ||
+             (a->latent.kv_rank > 0 && a->latent.norm_eps != b->latent.norm_eps),
+         "latent attention"},
+        {a->n_kv_layers != b->n_kv_layers, "sharing of keys and values"},
         {a->is_parallel != b->is_parallel, "order of attention and feed-forward"},
         {a->has_sinks != b->has_sinks, "sinks"},
         {a->is_tied != b->is_tied && !a->is_encoder, "output"},

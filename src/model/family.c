@@ -150,6 +150,7 @@ static const octavo_family families[] = {
      .names = octavo_family_deepseek_names,
      .has_own_heads = true},
     {.architecture = "deepseek_v3",
+     .written_as = "deepseek2",
      .model_type = "deepseek_v3",
      .configure = octavo_family_deepseek_v3,
      .names = octavo_family_deepseek_names,

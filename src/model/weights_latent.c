@@ -41,6 +41,7 @@ static octavo_pack_source part_source(const row_part *part) {
     if (!source.fill) return source;
     source.fill = fill_part;
     source.cookie = part;
+    source.cookie_bytes = 0; /* there is more behind it */
     return source;
 }
 

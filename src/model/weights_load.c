@@ -163,6 +163,8 @@ octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
     const octavo_column_map none = {0};
     char name[OCTAVO_WEIGHT_NAME_SIZE];
     octavo_status status;
+    load->role = role;
+    load->layer = layer;
     octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, expert, name);
     if ((quant == OCTAVO_QUANT_GPTQ || quant == OCTAVO_QUANT_AWQ) && role != OCTAVO_ROLE_EMBED &&
         octavo_checkpoint_find(load->checkpoint, name) < 0)
@@ -192,8 +194,6 @@ octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int
                                  octavo_row_map rows, octavo_weight_role role, int layer) {
     octavo_found_matrix found;
     *weight = (octavo_weight){.n = n, .k = k};
-    load->role = role;
-    load->layer = layer;
     octavo_status status = octavo_load_find(load, weight, rows, role, layer, 0, &found);
     if (status || (status = octavo_load_factors(load, found.source.tensor, weight))) return status;
     weight->order = found.source.order;
@@ -223,6 +223,8 @@ octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octa
     const int64_t rows = is_columns ? weight->k : map.all ? map.all : weight->n;
     const int64_t width = is_columns ? columns.columns : weight->k;
     octavo_checkpoint_tensor tensor;
+    load->role = role;
+    load->layer = layer;
     octavo_status status = find(load, role, layer, 0, &tensor);
     if (status) return status;
     if (!has_stack_shape(&tensor, weight->stack, rows, width)) {
