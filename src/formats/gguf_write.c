@@ -249,7 +249,7 @@ octavo_status octavo_gguf_writer_begin(octavo_gguf_writer *writer, octavo_error 
         status = write_all(writer, writer->tensors.data, writer->tensors.size, error);
     if (status == OCTAVO_OK) status = write_padding(writer, error);
     octavo_buffer_deinit(&head);
-    begin_tensor(writer);
+    if (status == OCTAVO_OK) begin_tensor(writer);
     return status;
 }
 
