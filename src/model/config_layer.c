@@ -11,6 +11,7 @@ octavo_status octavo_family_window(const octavo_config_reader *reader, int64_t f
     const octavo_key key = {"attention.sliding_window", "sliding_window"};
     if (octavo_config_is_null(reader, key)) {
         *window = 0;
+        octavo_config_note_integer(reader->notes, key.gguf, 0);
         return OCTAVO_OK;
     }
     return octavo_config_integer(reader, key, fallback, 0, 1 << 28, window);

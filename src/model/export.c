@@ -191,8 +191,6 @@ static void add_notes(octavo_export *model) {
         octavo_config_note_put(notes,
                                (octavo_config_note){.key = "attention.sliding_window_pattern",
                                                     .type = OCTAVO_GGUF_ARRAY});
-    else if (!octavo_config_note_find(notes, "attention.sliding_window"))
-        octavo_config_note_integer(notes, "attention.sliding_window", 0);
 }
 
 octavo_status octavo_export_init(octavo_export *model, octavo_checkpoint *checkpoint,
