@@ -57,7 +57,8 @@ static void store_tile(const tile_out *tile, float *acc) {
 }
 
 static int tile_rows_of(const octavo_matmul_kernels *kernels, octavo_weight_type type, bool is_q8) {
-    if (type >= OCTAVO_WEIGHT_IQ2_XXS) return kernels->tile_rows_grid;
+    const bool is_f8 = type == OCTAVO_WEIGHT_F8_E4M3 || type == OCTAVO_WEIGHT_F8_E5M2;
+    if (is_f8 || type >= OCTAVO_WEIGHT_IQ2_XXS) return kernels->tile_rows_grid;
     return is_q8 ? kernels->tile_rows_q8 : kernels->tile_rows_f32;
 }
 

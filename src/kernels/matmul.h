@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most rows a dot kernel is given at once; and one of a type of grids, whose blocks take longer to
- * come by. */
+/* Most rows a dot kernel is given at once; and one of a type of grids or of 8-bit floats, whose
+ * blocks take longer to come by. */
 #define OCTAVO_TILE_ROWS 8
 #define OCTAVO_GRID_ROWS 48
 
@@ -32,8 +32,8 @@ typedef struct octavo_q8_block {
 
 /* One slice of one panel: acc[r * 32 + o] = sum over inputs k0..k1-1, from zero, ascending in
  * blocks. panel  the panel's first record; x  row 0: f32 [k] or octavo_q8_block [k / 32]; x_stride
- * bytes between rows; n_rows 1..OCTAVO_TILE_ROWS (grids: OCTAVO_GRID_ROWS); k0, k1 on records of
- * the weight type. acc 64-aligned, not aliased. The result of a row does not depend on n_rows or
+ * bytes between rows; n_rows 1..OCTAVO_TILE_ROWS (grids, F8: OCTAVO_GRID_ROWS); k0, k1 on records
+ * of the weight type. acc 64-aligned, not aliased. The result of a row does not depend on n_rows or
  * the row's place.
  *
  * q8 activations: per block of 32, with w = d * scale * (code - offset) + m as weight.h has it
@@ -59,7 +59,7 @@ typedef struct octavo_matmul_kernels {
         *dot_q8[OCTAVO_WEIGHT_TYPES]; /* q8 activations; float types hold a function that asserts */
     int tile_rows_f32; /* rows per call at which this level is at its best, 1..OCTAVO_TILE_ROWS */
     int tile_rows_q8;
-    int tile_rows_grid; /* the same for types of grids and both kinds, 1..OCTAVO_GRID_ROWS */
+    int tile_rows_grid; /* the same for types of grids and F8 and both kinds, 1..OCTAVO_GRID_ROWS */
 } octavo_matmul_kernels;
 
 /* Scalar first, then raised level by level as far as `flags` go. Nothing is null afterwards. */

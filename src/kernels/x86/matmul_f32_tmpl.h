@@ -2,25 +2,16 @@
  *
  * Dots with f32 activations. Included after matmul_words_*.h and matmul_codes.h with F32_ROWS (up
  * to OCTAVO_TILE_ROWS) defined: rows whose accumulators for 2 vectors of outputs stay in registers.
- * Quantised weights are unpacked 32 inputs at a time and then multiplied as f32.
+ * Quantised weights and 8-bit floats are unpacked 32 inputs at a time and then multiplied as f32.
  */
 
 enum { RECORD_VECTORS = OCTAVO_PANEL / LANES };
-
-static OCTAVO_ALWAYS_INLINE vf load_f8(octavo_weight_type type, const uint8_t *panel, int64_t k,
-                                       int o) {
-    const uint8_t *record = panel + (uint64_t)k / OCTAVO_F8_INPUTS * OCTAVO_F8_RECORD_BYTES;
-    const uint8_t *code = record + OCTAVO_F8_HEAD_BYTES + k % OCTAVO_F8_INPUTS * OCTAVO_PANEL + o;
-    const vf w = type == OCTAVO_WEIGHT_F8_E4M3 ? vf_from_e4m3(code) : vf_from_e5m2(code);
-    return vf_mul(w, vf_from_bits(vi_load(record + o * 4)));
-}
 
 /* Weights of input k, outputs o..o + LANES - 1, of a float type; BF16: `half` is k % 2. */
 static OCTAVO_ALWAYS_INLINE vf load_weights(octavo_weight_type type, const uint8_t *panel,
                                             int64_t k, int half, int o) {
     if (type == OCTAVO_WEIGHT_F32) return vf_from_bits(vi_load(panel + (k * OCTAVO_PANEL + o) * 4));
     if (type == OCTAVO_WEIGHT_F16) return vf_from_f16(panel + (k * OCTAVO_PANEL + o) * 2);
-    if (type != OCTAVO_WEIGHT_BF16) return load_f8(type, panel, k, o);
     vi pairs = vi_load(panel + (k / 2 * OCTAVO_PANEL + o) * 4);
     return vf_from_bits(half ? vi_and(pairs, vi_set32(-0x10000)) : vi_shl32(pairs, 16));
 }
@@ -127,6 +118,24 @@ static OCTAVO_ALWAYS_INLINE void unpack_block(octavo_weight_type type, float *ti
     }
 }
 
+/* The same of 8-bit floats, where d stands for 64 inputs. */
+static OCTAVO_ALWAYS_INLINE void unpack_f8(octavo_weight_type type, float *tile,
+                                           const uint8_t *panel, int64_t k) {
+    const uint8_t *record = panel + k / OCTAVO_F8_INPUTS * OCTAVO_F8_RECORD_BYTES;
+    const uint8_t *code = record + OCTAVO_F8_HEAD_BYTES + k % OCTAVO_F8_INPUTS * OCTAVO_PANEL;
+    vf d[RECORD_VECTORS];
+    for (int v = 0; v < RECORD_VECTORS; v++)
+        d[v] = vf_from_bits(vi_load(record + v * LANES * 4));
+    for (int i = 0; i < OCTAVO_BLOCK; i++) {
+        for (int v = 0; v < RECORD_VECTORS; v++) {
+            const int at = i * OCTAVO_PANEL + v * LANES;
+            const vf w =
+                type == OCTAVO_WEIGHT_F8_E4M3 ? vf_from_e4m3(code + at) : vf_from_e5m2(code + at);
+            vf_store(tile + at, vf_mul(w, d[v]));
+        }
+    }
+}
+
 /* An unpacked block, whatever it was. */
 static void add_tile(float *acc, const float *tile, const float *const *x, int n_rows) {
     add_all_rows(OCTAVO_WEIGHT_F32, acc, (const uint8_t *)tile, x, n_rows, 0, OCTAVO_BLOCK);
@@ -136,11 +145,12 @@ static OCTAVO_ALWAYS_INLINE void dot_f32(octavo_weight_type type, float *acc, co
                                          const void *x, size_t x_stride, int n_rows, int64_t k0,
                                          int64_t k1) {
     const bool is_grid = type >= OCTAVO_WEIGHT_IQ2_XXS;
+    const bool is_f8 = type == OCTAVO_WEIGHT_F8_E4M3 || type == OCTAVO_WEIGHT_F8_E5M2;
     const float *row[OCTAVO_GRID_ROWS];
     for (int r = 0; r < n_rows; r++)
         row[r] = (const float *)((const uint8_t *)x + (size_t)r * x_stride);
     memset(acc, 0, (size_t)n_rows * OCTAVO_PANEL * sizeof *acc);
-    if (type < OCTAVO_WEIGHT_Q8_0) {
+    if (type <= OCTAVO_WEIGHT_BF16) {
         add_all_rows(type, acc, panel, row, n_rows, k0, k1);
         return;
     }
@@ -149,7 +159,9 @@ static OCTAVO_ALWAYS_INLINE void dot_f32(octavo_weight_type type, float *acc, co
     for (int r = 0; r < n_rows; r++)
         row[r] += k0;
     for (int64_t k = k0; k < k1; k += OCTAVO_BLOCK) {
-        if (is_grid) {
+        if (is_f8) {
+            unpack_f8(type, tile, panel, k);
+        } else if (is_grid) {
             stage_block(type, &staged, panel, k);
             unpack_block(staged_type(type), tile, (const uint8_t *)&staged, 0);
         } else {
