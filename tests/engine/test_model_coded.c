@@ -9,10 +9,10 @@
 #include "octavo/template.h"
 
 static const char *const names[] = {
-    "llama_f8",        "llama_f8_blocks",   "llama_f8_odd",    "moe_f8_blocks",
-    "qwen2_gptq4",     "llama_gptq8",       "llama_gptq3",     "llama_gptq2",
-    "llama_gptq4_odd", "llama_gptq4_order", "moe_gptq4_order", "moe_gptq4",
-    "phi3_gptq4",      "phi3_awq",          "llama_awq",       "deepseek_f8_blocks"};
+    "llama_f8",           "llama_f8_blocks", "llama_f8_odd", "moe_f8_blocks",   "qwen2_gptq4",
+    "llama_gptq8",        "llama_gptq3",     "llama_gptq2",  "llama_gptq4_odd", "llama_gptq4_order",
+    "moe_gptq4_order",    "moe_gptq4",       "phi3_gptq4",   "phi3_awq",        "llama_awq",
+    "deepseek_f8_blocks", "llama4_f8"};
 
 enum { N = sizeof names / sizeof *names };
 

@@ -45,6 +45,12 @@ int main(int argc, char **argv) {
         "\"swiglu_limit\":7.0,\"sliding_window\":9,\"layer_types\":[\"sliding_attention\","
         "\"full_attention\",\"sliding_attention\",\"full_attention\"],"
         "\"quantization_config\":{\"quant_method\":\"mxfp4\"}," SIZES "}",
+        "{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"fp8\","
+        "\"weight_block_size\":[128,128]}," SIZES "}",
+        "{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,"
+        "\"group_size\":-1,\"checkpoint_format\":\"gptq_v2\"}," SIZES "}",
+        "{\"model_type\":\"qwen2\",\"quantization_config\":{\"quant_method\":\"awq\",\"w_bit\":4,"
+        "\"q_group_size\":32,\"version\":\"gemm\"}," SIZES "}",
         "{\"model_type\":\"mixtral\",\"num_local_experts\":4,\"num_experts_per_tok\":2," SIZES "}",
         "{\"model_type\":\"bert\",\"type_vocab_size\":2,\"layer_norm_eps\":1e-12,"
         "\"position_embedding_type\":\"absolute\",\"is_decoder\":false," SIZES "}",

@@ -37,17 +37,23 @@ DEEPSEEK = dict(BASE, model_type="deepseek_v3", architectures=["DeepseekV3ForCau
                 topk_method="noaux_tc", q_lora_rank=64, kv_lora_rank=64, qk_rope_head_dim=16, qk_nope_head_dim=40,
                 v_head_dim=32, rms_norm_eps=1e-6, attention_bias=False)
 
+LLAMA4 = dict(BASE, model_type="llama4_text", architectures=["Llama4ForCausalLM"], intermediate_size=64,
+              intermediate_size_mlp=128, num_local_experts=2, num_experts_per_tok=1, interleave_moe_layer_step=1,
+              head_dim=16, attention_chunk_size=32, use_qk_norm=True, tie_word_embeddings=False, vocab_size=192)
+
 
 # ---- to codes
 
 def f8_scales(w, kind):
     """|w| for each scale that there is."""
-    n, k = w.shape
+    n, k = w.shape[-2:]
     a = w.abs()
     if kind == "tensor":
         return a.max().reshape(())
     if kind == "one":
         return a.max().reshape(1)
+    if kind == "column":
+        return a.amax(-2, keepdim=True)
     if kind == "row":
         return a.amax(1, keepdim=True)
     b = kind
@@ -193,6 +199,7 @@ FOLDERS = {
     "llama_gptq3": (LLAMA, gptq(3, 32, sym=False)),
     "llama_gptq2": (LLAMA, gptq(2, -1, sym=False)),
     "llama_gptq4_odd": (dict(LLAMA, hidden_size=96, intermediate_size=80, num_hidden_layers=1, head_dim=16), gptq(4, 16)),
+    "llama4_f8": (LLAMA4, dict(quant_method="fbgemm_fp8")),
     "moe_gptq4": (MOE, gptq(4, 32)),
     "moe_gptq4_order": (MOE, gptq(4, 32, order=True)),
     "phi3_gptq4": (PHI3, gptq(4, 32, sym=False)),
@@ -208,19 +215,23 @@ def code(name, w, q, i):
         return to_awq(name, w, q)
     if q["quant_method"] == "fp8":
         return to_f8(name, w, q["weight_block_size"][0], suffix="_scale_inv")
+    if q["quant_method"] == "fbgemm_fp8":
+        return to_f8(name, w, "column" if w.dim() == 3 else "row")
     return to_f8(name, w, F8_KINDS[i % 3], torch.float8_e5m2 if i % 4 == 3 else torch.float8_e4m3fn,
                  [torch.float32, torch.bfloat16, torch.float16][i // 3 % 3])
 
 
 def is_matrix(name):
-    return name.endswith("proj.weight") or name.endswith("proj_with_mqa.weight")
+    return name.endswith("proj.weight") or name.endswith("proj_with_mqa.weight") or name.endswith("_proj")
 
 
-def flat(state):
-    """Names of published checkpoints: experts one by one."""
+def flat(state, model_type):
+    """Names of published checkpoints: experts one by one, but for Llama 4."""
     out = {}
     for name, w in state.items():
-        if name.endswith("experts.gate_up_proj"):
+        if model_type == "llama4_text":
+            out[name] = w
+        elif name.endswith("experts.gate_up_proj"):
             for e in range(w.shape[0]):
                 f = w.shape[1] // 2
                 out[name.replace("gate_up_proj", "%d.gate_proj.weight" % e)] = w[e, :f]
@@ -236,14 +247,16 @@ def flat(state):
 def stacked(state, wanted):
     out = {}
     for name, w in wanted.items():
-        if name.endswith("experts.gate_up_proj"):
+        if name in state:
+            out[name] = state[name]
+        elif name.endswith("experts.gate_up_proj"):
             out[name] = torch.stack([torch.cat([state[name.replace("gate_up_proj", "%d.%s_proj.weight" % (e, p))]
                                                 for p in ("gate", "up")]) for e in range(w.shape[0])])
         elif name.endswith("experts.down_proj"):
             out[name] = torch.stack([state[name.replace("down_proj", "%d.down_proj.weight" % e)]
                                      for e in range(w.shape[0])])
         else:
-            out[name] = state[name if name in state else "model.embed_tokens.weight"]
+            out[name] = state["model.embed_tokens.weight"]
     return out
 
 
@@ -269,7 +282,8 @@ def make(name, out, seed):
         AutoConfig.for_model(**base), attn_implementation="eager", torch_dtype=torch.float32).eval()
     wanted = model.state_dict()
     g = torch.Generator().manual_seed(seed)
-    plain = flat({n: random_weight(n, w.shape, g) for n, w in wanted.items() if n != "lm_head.weight"})
+    named = set(n for n in wanted if n != "lm_head.weight" or not base["tie_word_embeddings"])
+    plain = flat({n: random_weight(n, w.shape, g) for n, w in wanted.items() if n in named}, base["model_type"])
     tensors, i = {}, 0
     for n, w in plain.items():
         if is_matrix(n):
@@ -282,8 +296,12 @@ def make(name, out, seed):
     with safe_open(file, "pt") as f:
         read = {n: f.get_tensor(n) for n in f.keys()}
     model.load_state_dict(stacked({n: decode(read, n, q) for n in plain}, wanted))
+    return golden(path, model, base["vocab_size"])
+
+
+def golden(path, model, vocabulary):
     rng = np.random.default_rng(7)
-    prompts = [[1] + rng.integers(4, base["vocab_size"], n - 1).tolist() for n in (1, 5, 37, 150)]
+    prompts = [[1] + rng.integers(4, vocabulary, n - 1).tolist() for n in (1, 5, 37, 150)]
     last, greedy, gap = [], [], 9.0
     for ids in prompts:
         run, new = list(ids), []
