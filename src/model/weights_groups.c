@@ -58,14 +58,6 @@ static int64_t group_of(const octavo_groups_source *source, int64_t input) {
     return source->indices ? (int64_t)word_at(source->indices, input) : input / source->group;
 }
 
-/* The 8 nibbles of a word as bytes. */
-static uint64_t spread(uint32_t word) {
-    uint64_t x = word;
-    x = (x | x << 16) & UINT64_C(0x0000ffff0000ffff);
-    x = (x | x << 8) & UINT64_C(0x00ff00ff00ff00ff);
-    return (x | x << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-}
-
 /* The input at a place of a row. */
 static int64_t input_at(const octavo_groups_source *source, int64_t place) {
     return source->order ? source->order[place] : place;
@@ -76,66 +68,118 @@ static int one_code(const octavo_groups_source *source, int64_t k, int64_t o) {
     return code_at(source->codes.data, o, source->n, k, source->bits);
 }
 
-/* Codes of places k..k + 31 of output o of the tensors. */
-static void load_codes(const octavo_groups_source *source, uint8_t code[BLOCK], int64_t k,
-                       int64_t o) {
+/* Those of 8 outputs in a word of AWQ as bytes. */
+static uint64_t spread_awq(uint32_t word) {
+    uint64_t even = word & 0xffff, odd = word >> 16;
+    even = (even | even << 24) & UINT64_C(0x000000ff000000ff);
+    even = (even | even << 12) & UINT64_C(0x000f000f000f000f);
+    odd = (odd | odd << 24) & UINT64_C(0x000000ff000000ff);
+    odd = (odd | odd << 12) & UINT64_C(0x000f000f000f000f);
+    return even | odd << 8;
+}
+
+/* Rows of the matrix: outputs of the tensors, which are neighbours or not. */
+typedef struct output_rows {
+    int64_t first;
+    int n;
+    bool are_neighbours;
+} output_rows;
+
+static output_rows outputs_of(const octavo_groups_source *source, int64_t row, int n) {
+    const int64_t first = octavo_source_row(&source->rows, row);
+    const int64_t last = octavo_source_row(&source->rows, row + n - 1);
+    return (output_rows){first, n, last - first == n - 1};
+}
+
+/* Codes of one input of all rows. */
+static void load_input(const octavo_groups_source *source, uint8_t code[OCTAVO_PANEL],
+                       int64_t input, int64_t row, const output_rows *outputs) {
     const uint8_t *data = source->codes.data;
-    if (source->bits == 4 && !source->is_awq && !source->order) {
-        for (int i = 0; i < BLOCK; i += 8) {
-            const uint64_t codes = spread(word_at(data, (k + i) / 8 * source->n + o));
+    const int bits = source->bits, n = outputs->n;
+    if (!outputs->are_neighbours || bits == 3 ||
+        (source->is_awq && (outputs->first | n) % AWQ_OUTPUTS)) {
+        for (int i = 0; i < n; i++)
+            code[i] = (uint8_t)one_code(source, input, octavo_source_row(&source->rows, row + i));
+    } else if (source->is_awq) {
+        const int64_t first = (input * source->n + outputs->first) / AWQ_OUTPUTS;
+        for (int i = 0; i < n; i += AWQ_OUTPUTS) {
+            const uint64_t codes = spread_awq(word_at(data, first + i / AWQ_OUTPUTS));
             memcpy(code + i, &codes, sizeof codes);
         }
     } else {
-        for (int i = 0; i < BLOCK; i++)
-            code[i] = (uint8_t)one_code(source, input_at(source, k + i), o);
+        const int64_t first = input * bits / 32 * source->n + outputs->first;
+        const int at = (int)(input * bits % 32);
+        for (int i = 0; i < n; i++)
+            code[i] = (uint8_t)(word_at(data, first + i) >> at & ((1u << bits) - 1));
     }
 }
 
 /* ---- blocks, see kernels/weight.h ---- */
 
-static void put_pairs(uint8_t *to, const uint8_t code[BLOCK], int mask) {
+/* [input][row] */
+typedef uint8_t block_codes[BLOCK][OCTAVO_PANEL];
+
+static void put_pairs(uint8_t *to, block_codes code, int o) {
     memset(to, 0, 8);
     for (int i = 0; i < BLOCK; i++)
-        to[i / 16 * 4 + i % 4] |= (uint8_t)((code[i] & mask) << (i / 4 % 4 * 2));
+        to[i / 16 * 4 + i % 4] |= (uint8_t)((code[i][o] & 3) << (i / 4 % 4 * 2));
 }
 
-static void put_codes(const octavo_groups_source *source, uint8_t *to, const uint8_t code[BLOCK]) {
-    switch (source->bits) {
+/* Codes of 4 bits in pairs, as they are put. */
+static void join_halves(block_codes code) {
+    for (int i = 0; i < BLOCK / 2; i++)
+        for (int o = 0; o < OCTAVO_PANEL; o++)
+            code[i][o] = (uint8_t)(code[i][o] | code[BLOCK / 2 + i][o] << 4);
+}
+
+static void put_codes(int bits, uint8_t *to, block_codes code, int o) {
+    switch (bits) {
     case 2:
-        put_pairs(to, code, 3);
+        put_pairs(to, code, o);
         break;
     case 3:
-        put_pairs(to, code, 3);
+        put_pairs(to, code, o);
         memset(to + 8, 0, 4);
         for (int i = 0; i < BLOCK; i++)
-            to[8 + i % 4] |= (uint8_t)(code[i] >> 2 << (i / 4));
+            to[8 + i % 4] |= (uint8_t)(code[i][o] >> 2 << (i / 4));
         break;
     case 4:
         for (int i = 0; i < BLOCK / 2; i++)
-            to[i] = (uint8_t)(code[i] | code[BLOCK / 2 + i] << 4);
+            to[i] = code[i][o];
         break;
     default:
-        memcpy(to, code, BLOCK);
+        for (int i = 0; i < BLOCK; i++)
+            to[i] = code[i][o];
         break;
     }
 }
 
-/* Output o of the tensors. */
-static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, int64_t o) {
+static bool put_scale(const octavo_groups_source *source, uint8_t *to, int64_t group, int64_t o) {
+    const float scale = scale_of(source, group, o);
+    const uint16_t d = octavo_f32_to_f16(scale);
+    memcpy(to, &d, sizeof d);
+    to[2] = (uint8_t)(zero_of(source, group, o) - (source->bits == 8 ? 128 : 0));
+    return isfinite(scale) != 0;
+}
+
+static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, size_t row_bytes,
+                        int64_t row, int n) {
     const octavo_weight_info *info = octavo_weight_info_of(source->type);
-    const int lower = source->bits == 8 ? 128 : 0;
+    const output_rows outputs = outputs_of(source, row, n);
     bool is_right = true;
     for (int64_t k = 0; k < source->k; k += info->source_inputs, to += info->source_bytes) {
         const int64_t group = group_of(source, input_at(source, k));
-        const float scale = scale_of(source, group, o);
-        const uint16_t d = octavo_f32_to_f16(scale);
-        is_right &= isfinite(scale) != 0;
-        memcpy(to, &d, sizeof d);
-        to[2] = (uint8_t)(zero_of(source, group, o) - lower);
-        for (int i = 0; i < info->source_inputs; i += BLOCK) {
-            uint8_t code[BLOCK];
-            load_codes(source, code, k + i, o);
-            put_codes(source, to + 3 + i * source->bits / 8, code);
+        for (int o = 0; o < n; o++)
+            is_right &= put_scale(source, to + (size_t)o * row_bytes, group,
+                                  octavo_source_row(&source->rows, row + o));
+        for (int begin = 0; begin < info->source_inputs; begin += BLOCK) {
+            block_codes code = {{0}};
+            for (int i = 0; i < BLOCK; i++)
+                load_input(source, code[i], input_at(source, k + begin + i), row, &outputs);
+            if (source->bits == 4) join_halves(code);
+            for (int o = 0; o < n; o++)
+                put_codes(source->bits, to + (size_t)o * row_bytes + 3 + begin * source->bits / 8,
+                          code, o);
         }
     }
     return is_right;
@@ -157,12 +201,11 @@ bool octavo_groups_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
     const octavo_groups_source *source = cookie;
     const octavo_weight_info *info = octavo_weight_info_of(source->type);
     const size_t row_bytes = (size_t)(source->k / info->source_inputs * info->source_bytes);
+    if (source->type != OCTAVO_WEIGHT_F32) return fill_blocks(source, to, row_bytes, row, n);
     bool is_right = true;
-    for (int i = 0; i < n; i++) {
-        const int64_t o = octavo_source_row(&source->rows, row + i);
-        is_right &= (source->type == OCTAVO_WEIGHT_F32 ? fill_floats : fill_blocks)(
-            source, to + (size_t)i * row_bytes, o);
-    }
+    for (int i = 0; i < n; i++)
+        is_right &= fill_floats(source, to + (size_t)i * row_bytes,
+                                octavo_source_row(&source->rows, row + i));
     return is_right;
 }
 
