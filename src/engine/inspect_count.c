@@ -21,6 +21,12 @@ static const struct {
     {"_blocks", "_scales", 2},
     {"_scales", "_blocks", 0},
     {".qweight", ".scales", CODES},
+    {".weight_packed", ".weight_scale", CODES},
+    {".weight_scale", ".weight_packed", 0},
+    {".weight_zero_point", ".weight_packed", 0},
+    {".weight_shape", ".weight_packed", 0},
+    {".weight_g_idx", ".weight_packed", 0},
+
     {".qzeros", ".qweight", 0},
     {".scales", ".qweight", 0},
     {".g_idx", ".qweight", 0},
@@ -31,11 +37,15 @@ static const struct {
     {".activation_scale", ".weight", 0},
 };
 
-/* Bits of a code of GPTQ and AWQ, by config.json. */
+/* Bits of a code of GPTQ, AWQ and compressed-tensors, by config.json. */
 static uint64_t bits_of(const octavo_checkpoint *checkpoint) {
     const json_t *quant = json_object_get(checkpoint->config, "quantization_config");
     json_int_t bits = json_integer_value(json_object_get(quant, "bits"));
     if (bits == 0) bits = json_integer_value(json_object_get(quant, "w_bit"));
+    json_t *groups = json_object_get(quant, "config_groups");
+    const json_t *group = json_object_iter_value(json_object_iter(groups));
+    if (bits == 0)
+        bits = json_integer_value(json_object_get(json_object_get(group, "weights"), "num_bits"));
     return bits >= 1 && bits <= 32 ? (uint64_t)bits : 32;
 }
 

@@ -7,6 +7,8 @@
 
 #include "formats/safetensors_scale.h"
 
+#include <string.h>
+
 static octavo_status refuse(const octavo_config_reader *reader, octavo_key key,
                             octavo_gguf_string text, const char *hint) {
     return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
@@ -43,10 +45,41 @@ static octavo_status read_block(const octavo_config_reader *reader, octavo_quant
     return OCTAVO_OK;
 }
 
+/* Of pack-quantized: all groups of modules must be coded the same way. */
+static octavo_status read_packed(const octavo_config_reader *reader, octavo_quant *quant) {
+    const octavo_key key = {NULL, "config_groups"};
+    json_t *groups = json_object_get(reader->object, key.hf), *group;
+    const char *name;
+    quant->kind = OCTAVO_QUANT_PACKED;
+    json_object_foreach(groups, name, group) {
+        const json_t *weights = json_object_get(group, "weights");
+        const json_t *type = json_object_get(weights, "type");
+        const json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
+        const json_int_t size = json_integer_value(json_object_get(weights, "group_size"));
+        const int64_t inputs = size == 0 ? -1 : size; /* null: a scale for each output */
+        const bool is_other = quant->bits != 0 && (bits != quant->bits || inputs != quant->group);
+        if ((bits != 4 && bits != 8) || inputs < -1 || inputs > 1 << 22 || is_other ||
+            (type && strcmp(json_string_value(type) ? json_string_value(type) : "", "int") != 0))
+            return octavo_config_fail(reader, key, OCTAVO_ERROR_UNSUPPORTED,
+                                      "weights of \"%.32s\" are not coded as one kind of integers "
+                                      "of 4 or 8 bits",
+                                      name);
+        quant->bits = bits;
+        quant->group = inputs;
+    }
+    if (quant->bits != 0) return OCTAVO_OK;
+    return octavo_config_fail(reader, key, OCTAVO_ERROR_FORMAT,
+                              "no groups that say how weights are coded; the file is damaged");
+}
+
 static octavo_status read_compressed(const octavo_config_reader *reader, octavo_quant *quant) {
-    static const char *const formats[] = {"float-quantized", "naive-quantized", "dense"};
-    (void)quant;
-    return check_word(reader, (octavo_key){NULL, "format"}, formats, OCTAVO_COUNT(formats));
+    static const char *const formats[] = {"float-quantized", "naive-quantized", "dense",
+                                          "pack-quantized"};
+    const octavo_key key = {NULL, "format"};
+    octavo_gguf_string text;
+    octavo_status status = check_word(reader, key, formats, OCTAVO_COUNT(formats));
+    if (status || (status = octavo_config_text(reader, key, formats[0], &text))) return status;
+    return octavo_text_is(text, "pack-quantized") ? read_packed(reader, quant) : OCTAVO_OK;
 }
 
 static octavo_status read_modelopt(const octavo_config_reader *reader, octavo_quant *quant) {

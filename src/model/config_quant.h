@@ -14,12 +14,13 @@ typedef enum octavo_quant_kind {
     OCTAVO_QUANT_F8,   /* fp8, fbgemm_fp8, compressed-tensors, modelopt: see weights_f8.h */
     OCTAVO_QUANT_GPTQ, /* see weights_groups.h */
     OCTAVO_QUANT_AWQ,
-    OCTAVO_QUANT_OWN, /* the family's */
+    OCTAVO_QUANT_PACKED, /* compressed-tensors, pack-quantized */
+    OCTAVO_QUANT_OWN,    /* the family's */
 } octavo_quant_kind;
 
 typedef struct octavo_quant {
     octavo_quant_kind kind;
-    int64_t bits;          /* of GPTQ and AWQ */
+    int64_t bits;          /* of codes of integers */
     int64_t group;         /* inputs that share a scale; -1: all */
     bool has_lesser_zeros; /* of GPTQ: those written are one less than those meant */
     int64_t f8_block[2];   /* rows and columns that share a scale where scales are of blocks */

@@ -37,15 +37,25 @@ static int awq_at(const uint8_t *data, int64_t row, int64_t n, int64_t o) {
     return (int)(word_at(data, row * (n / AWQ_OUTPUTS) + o / AWQ_OUTPUTS) >> (4 * place) & 15);
 }
 
+static bool is_awq(const octavo_groups_source *source) {
+    return source->kind == OCTAVO_QUANT_AWQ;
+}
+
+static bool is_packed(const octavo_groups_source *source) {
+    return source->kind == OCTAVO_QUANT_PACKED;
+}
+
 static int zero_of(const octavo_groups_source *source, int64_t group, int64_t o) {
     const uint8_t *data = source->zeros.data;
-    if (source->is_awq) return awq_at(data, group, source->n, o);
+    if (!data) return 1 << (source->bits - 1);
+    if (is_awq(source)) return awq_at(data, group, source->n, o);
+    if (is_packed(source)) return code_at(data, group, source->groups, o, source->bits);
     const int64_t words = source->n * source->bits / 32;
     return code_at(data, group * words, 1, o, source->bits) + source->zero_more;
 }
 
 static float scale_of(const octavo_groups_source *source, int64_t group, int64_t o) {
-    const int64_t at = group * source->n + o;
+    const int64_t at = is_packed(source) ? o * source->groups + group : group * source->n + o;
     uint16_t half;
     if (source->scales.type == OCTAVO_GGML_F32)
         return octavo_f32_from_bits(word_at(source->scales.data, at));
@@ -64,7 +74,9 @@ static int64_t input_at(const octavo_groups_source *source, int64_t place) {
 }
 
 static int one_code(const octavo_groups_source *source, int64_t k, int64_t o) {
-    if (source->is_awq) return awq_at(source->codes.data, k, source->n, o);
+    const int64_t words = source->k * source->bits / 32;
+    if (is_awq(source)) return awq_at(source->codes.data, k, source->n, o);
+    if (is_packed(source)) return code_at(source->codes.data, o * words, 1, k, source->bits);
     return code_at(source->codes.data, o, source->n, k, source->bits);
 }
 
@@ -96,11 +108,11 @@ static void load_input(const octavo_groups_source *source, uint8_t code[OCTAVO_P
                        int64_t input, int64_t row, const output_rows *outputs) {
     const uint8_t *data = source->codes.data;
     const int bits = source->bits, n = outputs->n;
-    if (!outputs->are_neighbours || bits == 3 ||
-        (source->is_awq && (outputs->first | n) % AWQ_OUTPUTS)) {
+    if (!outputs->are_neighbours || bits == 3 || is_packed(source) ||
+        (is_awq(source) && (outputs->first | n) % AWQ_OUTPUTS)) {
         for (int i = 0; i < n; i++)
             code[i] = (uint8_t)one_code(source, input, octavo_source_row(&source->rows, row + i));
-    } else if (source->is_awq) {
+    } else if (is_awq(source)) {
         const int64_t first = (input * source->n + outputs->first) / AWQ_OUTPUTS;
         for (int i = 0; i < n; i += AWQ_OUTPUTS) {
             const uint64_t codes = spread_awq(word_at(data, first + i / AWQ_OUTPUTS));
@@ -254,14 +266,14 @@ static octavo_status check_scales(octavo_loader *load, const octavo_checkpoint_t
 }
 
 /* Sets source->indices where they say more than the groups' extent does. */
-static octavo_status find_indices(octavo_loader *load, const char *name, int64_t groups,
+static octavo_status find_indices(octavo_loader *load, const char *name,
                                   octavo_groups_source *source) {
     char beside[OCTAVO_WEIGHT_NAME_SIZE];
     const int64_t shape[] = {source->k};
     octavo_checkpoint_tensor tensor;
     octavo_status status;
-    name_beside(name, ".g_idx", beside);
-    if (source->is_awq || octavo_checkpoint_find(load->checkpoint, beside) < 0) return OCTAVO_OK;
+    name_beside(name, is_packed(source) ? ".weight_g_idx" : ".g_idx", beside);
+    if (is_awq(source) || octavo_checkpoint_find(load->checkpoint, beside) < 0) return OCTAVO_OK;
     if ((status = octavo_checkpoint_get(load->checkpoint, beside, &tensor, load->error)) ||
         (status = check_words(load, &tensor)))
         return status;
@@ -269,25 +281,25 @@ static octavo_status find_indices(octavo_loader *load, const char *name, int64_t
         return octavo_load_fail_shape(load, &tensor, 1, shape);
     for (int64_t i = 0; i < source->k; i++) {
         const int64_t group = (int64_t)word_at(tensor.data, i);
-        if (group >= groups)
+        if (group >= source->groups)
             return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor.offset + i * 4,
                                   "tensor \"%s\" (%s): group %lld of input %lld, there are %lld; "
                                   "the file is damaged",
                                   tensor.name, tensor.path, (long long)(int32_t)group, (long long)i,
-                                  (long long)groups);
+                                  (long long)source->groups);
         if (group != i / source->group) source->indices = tensor.data;
     }
     return OCTAVO_OK;
 }
 
 /* Can scales and zeros be held by types Z? */
-static bool is_exact(const octavo_groups_source *source, int64_t groups) {
-    for (int64_t i = 0; i < groups * source->n; i++) {
+static bool is_exact(const octavo_groups_source *source) {
+    for (int64_t i = 0; i < source->groups * source->n; i++) {
         const float scale = scale_of(source, i / source->n, i % source->n);
         if (source->scales.type == OCTAVO_GGML_F16) break;
         if (octavo_f16_to_f32(octavo_f32_to_f16(scale)) != scale) return false;
     }
-    for (int64_t i = 0; source->bits == 8 && i < groups * source->n; i++)
+    for (int64_t i = 0; source->bits == 8 && i < source->groups * source->n; i++)
         if (zero_of(source, i / source->n, i % source->n) > 255) return false;
     return true;
 }
@@ -315,8 +327,8 @@ static bool is_shared(const octavo_groups_source *source, int64_t inputs) {
     return true;
 }
 
-static octavo_weight_type choose_type(const octavo_groups_source *source, int64_t groups) {
-    if (!is_shared(source, BLOCK) || !is_exact(source, groups)) return OCTAVO_WEIGHT_F32;
+static octavo_weight_type choose_type(const octavo_groups_source *source) {
+    if (!is_shared(source, BLOCK) || !is_exact(source)) return OCTAVO_WEIGHT_F32;
     switch (source->bits) {
     case 2:
         return OCTAVO_WEIGHT_Z2;
@@ -329,12 +341,40 @@ static octavo_weight_type choose_type(const octavo_groups_source *source, int64_
     }
 }
 
+/* The tensors of GPTQ and AWQ. */
+static octavo_status find_parts(octavo_loader *load, const char *name,
+                                octavo_groups_source *found) {
+    const int64_t words = found->n * found->bits / 32;
+    const bool is_by_input = is_awq(found);
+    const int64_t rows = is_by_input ? found->k : found->k * found->bits / 32;
+    octavo_status status;
+    if ((status =
+             find(load, name, ".qweight", rows, is_by_input ? words : found->n, &found->codes)) ||
+        (status = find(load, name, ".qzeros", found->groups, words, &found->zeros)))
+        return status;
+    return find(load, name, ".scales", found->groups, found->n, &found->scales);
+}
+
+static octavo_status find_packed(octavo_loader *load, const char *name,
+                                 octavo_groups_source *found) {
+    char beside[OCTAVO_WEIGHT_NAME_SIZE];
+    octavo_status status;
+    if ((status = find(load, name, ".weight_packed", found->n, found->k * found->bits / 32,
+                       &found->codes)) ||
+        (status = find(load, name, ".weight_scale", found->n, found->groups, &found->scales)))
+        return status;
+    name_beside(name, ".weight_zero_point", beside);
+    if (octavo_checkpoint_find(load->checkpoint, beside) < 0) return OCTAVO_OK;
+    return find(load, name, ".weight_zero_point", found->n * found->bits / 32, found->groups,
+                &found->zeros);
+}
+
 octavo_status octavo_groups_find(octavo_loader *load, const char *name, const octavo_weight *weight,
                                  octavo_row_map rows, octavo_groups_source *source) {
     const octavo_quant *quant = &load->config->quant;
     const int64_t k = weight->k;
     octavo_groups_source found = {
-        .is_awq = quant->kind == OCTAVO_QUANT_AWQ,
+        .kind = quant->kind,
         .bits = (int)quant->bits,
         .zero_more = quant->has_lesser_zeros,
         .n = rows.all ? rows.all : weight->n,
@@ -342,27 +382,23 @@ octavo_status octavo_groups_find(octavo_loader *load, const char *name, const oc
         .group = quant->group < 0 || quant->group > k ? k : quant->group,
         .rows = rows,
     };
-    const int64_t groups = (k + found.group - 1) / found.group;
-    const int64_t words = found.n * found.bits / 32;
-    const int64_t code_rows = found.is_awq ? k : k * found.bits / 32;
+    found.groups = (k + found.group - 1) / found.group;
     octavo_status status;
-    if ((status = find(load, name, ".qweight", code_rows, found.is_awq ? words : found.n,
-                       &found.codes)) ||
-        (status = find(load, name, ".qzeros", groups, words, &found.zeros)) ||
-        (status = find(load, name, ".scales", groups, found.n, &found.scales)) ||
-        (status = check_words(load, &found.codes)) || (status = check_words(load, &found.zeros)) ||
+    if ((status = (is_packed(&found) ? find_packed : find_parts)(load, name, &found)) ||
+        (status = check_words(load, &found.codes)) ||
+        (status = found.zeros.data ? check_words(load, &found.zeros) : OCTAVO_OK) ||
         (status = check_scales(load, &found.scales)))
         return status;
-    if (found.n * found.bits % 32 || (!found.is_awq && k * found.bits % 32))
+    if ((found.zeros.data && found.n * found.bits % 32) || (!is_awq(&found) && k * found.bits % 32))
         return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, found.codes.offset,
                               "tensor \"%s\" (%s): %lld outputs of %lld inputs do not fill words "
                               "of codes of %d bits; the file is damaged or of another model",
                               found.codes.name, found.codes.path, (long long)found.n, (long long)k,
                               found.bits);
-    if ((status = find_indices(load, name, groups, &found)) ||
+    if ((status = find_indices(load, name, &found)) ||
         (found.indices && (status = make_order(load, &found))))
         return status;
-    found.type = choose_type(&found, groups);
+    found.type = choose_type(&found);
     if (found.type == OCTAVO_WEIGHT_F32) found.order = NULL;
     *source = found;
     return OCTAVO_OK;

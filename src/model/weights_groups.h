@@ -14,12 +14,20 @@
  *   X.g_idx    I32     [k]: the group of an input;       none
  *                      may be absent
  *
+ * and of compressed-tensors, format pack-quantized [4 and 8 bits], in place of X.weight:
+ *
+ *   X.weight_packed      I32  [n, k bits / 32]: each row is a stream of its output's codes
+ *   X.weight_zero_point  I32  [n bits / 32, groups]: each column is a stream of a group's zeros;
+ *                             may be absent, then they are 2^(bits - 1)
+ *   X.weight_scale       F16  [n, groups]
+ *   X.weight_g_idx       I32  as X.g_idx
+ *
  * A word of AWQ holds those of 8 outputs in the order 0, 2, 4, 6, 1, 3, 5, 7, lowest bits first.
  * Scales may be of F32 or BF16.
  *
  * Packed they are the types Z, the inputs in the order of their groups. Where 32 of them do not
  * share a group, a scale is no f16 or a zero no signed byte, the matrix becomes F32. Sources of the
- * formats: AutoGPTQ, GPTQModel and AutoAWQ.
+ * formats: AutoGPTQ, GPTQModel, AutoAWQ, compressed-tensors.
  */
 #ifndef OCTAVO_MODEL_WEIGHTS_GROUPS_H
 #define OCTAVO_MODEL_WEIGHTS_GROUPS_H
@@ -31,9 +39,9 @@ typedef struct octavo_groups_source {
     octavo_weight_type type; /* of the rows */
     const uint8_t *indices;  /* [k] i32, the inputs' groups; NULL: in order */
     const int32_t *order;    /* [k] the input at each place of a row; NULL: in order */
-    bool is_awq;
-    int bits, zero_more; /* of a code; to be added to a zero of the file */
-    int64_t n, k, group; /* of the tensors; inputs in a group */
+    octavo_quant_kind kind;
+    int bits, zero_more;         /* of a code; to be added to a zero of the file */
+    int64_t n, k, group, groups; /* of the tensors; inputs in a group; so many groups */
     octavo_row_map rows;
 } octavo_groups_source;
 

@@ -166,7 +166,9 @@ octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
     load->role = role;
     load->layer = layer;
     octavo_weight_name_make(load->checkpoint, load->config->names, role, layer, expert, name);
-    if ((quant == OCTAVO_QUANT_GPTQ || quant == OCTAVO_QUANT_AWQ) && role != OCTAVO_ROLE_EMBED &&
+    const bool has_groups =
+        quant == OCTAVO_QUANT_GPTQ || quant == OCTAVO_QUANT_AWQ || quant == OCTAVO_QUANT_PACKED;
+    if (has_groups && role != OCTAVO_ROLE_EMBED &&
         octavo_checkpoint_find(load->checkpoint, name) < 0)
         return find_groups(load, weight, name, rows, found);
     const int64_t all = rows.all ? rows.all : weight->n;

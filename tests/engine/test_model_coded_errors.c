@@ -7,8 +7,11 @@
 
 #define Q          "quantization_config"
 #define GPTQ(more) "{\"quant_method\": \"gptq\", " more "}"
-#define AWQ(more)  "{\"quant_method\": \"awq\", " more "}"
-#define FP8(size)  "{\"quant_method\": \"fp8\", \"weight_block_size\": " size "}"
+#define PACKED(groups)                                                                             \
+    "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", "                  \
+    "\"config_groups\": {" groups "}}"
+#define AWQ(more) "{\"quant_method\": \"awq\", " more "}"
+#define FP8(size) "{\"quant_method\": \"fp8\", \"weight_block_size\": " size "}"
 
 static void test_configs(void **state) {
     static const bad_config gptq[] = {
@@ -30,14 +33,27 @@ static void test_configs(void **state) {
         {Q, FP8("[64]"), OCTAVO_ERROR_FORMAT, ".weight_block_size\""},
         {Q, FP8("[0, 64]"), OCTAVO_ERROR_FORMAT, ".weight_block_size\""},
         {Q, FP8("128"), OCTAVO_ERROR_FORMAT, ".weight_block_size\""},
-        {Q, "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\"}",
-         OCTAVO_ERROR_UNSUPPORTED, "pack-quantized"},
+        {Q, "{\"quant_method\": \"compressed-tensors\", \"format\": \"int-quantized\"}",
+         OCTAVO_ERROR_UNSUPPORTED, "int-quantized"},
         {Q, "{\"quant_method\": \"modelopt\", \"quant_algo\": \"NVFP4\"}", OCTAVO_ERROR_UNSUPPORTED,
          ".quant_algo\""},
         {Q, "{\"quant_method\": \"modelopt\", \"quant_algo\": \"FP8\"}", OCTAVO_OK, NULL},
         {Q, FP8("null"), OCTAVO_OK, NULL}, /* blocks of 128 x 128 */
         {Q, "", OCTAVO_OK, NULL},
     };
+    static const bad_config packed[] = {
+        {Q, PACKED(""), OCTAVO_ERROR_FORMAT, ".config_groups\""},
+        {Q, PACKED("\"a\": {\"weights\": {\"num_bits\": 3}}"), OCTAVO_ERROR_UNSUPPORTED,
+         ".config_groups\""},
+        {Q, PACKED("\"a\": {\"weights\": {\"num_bits\": 4, \"type\": \"float\"}}"),
+         OCTAVO_ERROR_UNSUPPORTED, ".config_groups\""},
+        {Q,
+         PACKED("\"a\": {\"weights\": {\"num_bits\": 8}}, \"b\": {\"weights\": {\"num_bits\": "
+                "4}}"),
+         OCTAVO_ERROR_UNSUPPORTED, "\"b\""},
+        {Q, PACKED("\"a\": {\"weights\": {\"num_bits\": 8}}"), OCTAVO_OK, NULL},
+    };
+    check_configs("llama_packed8", packed, OCTAVO_COUNT(packed), "config.json");
     (void)state;
     check_configs("phi3_gptq4", gptq, OCTAVO_COUNT(gptq), "config.json");
     check_configs("phi3_awq", awq, OCTAVO_COUNT(awq), "config.json");
@@ -68,7 +84,8 @@ static void test_shapes(void **state) {
 
 /* Every tensor of layer 0; without its scales a matrix of 8-bit floats is the one to blame. */
 static void test_tensors(void **state) {
-    static const char *const names[] = {"phi3_gptq4", "llama_awq", "llama_f8_blocks"};
+    static const char *const names[] = {"phi3_gptq4", "llama_awq", "llama_f8_blocks",
+                                        "llama_packed8"};
     (void)state;
     for (size_t m = 0; m < OCTAVO_COUNT(names); m++) {
         hf_maker maker;
@@ -79,7 +96,8 @@ static void test_tensors(void **state) {
         json_object_foreach(maker.header, name, entry) {
             char culprit[160];
             const char *scale = strstr(name, "_scale_inv");
-            if (!strstr(name, ".layers.0.") || strstr(name, ".g_idx")) continue;
+            if (!strstr(name, ".layers.0.") || strstr(name, ".g_idx") || strstr(name, "_shape"))
+                continue;
             snprintf(culprit, sizeof culprit, "%.*s", scale ? (int)(scale - name) : 160, name);
             check_tensor(names[m], name, culprit);
             n++;

@@ -137,6 +137,25 @@ def to_awq(name, w, q):
     return {x + ".qweight": awq_words(codes), x + ".qzeros": awq_words(zeros), x + ".scales": torch.from_numpy(scales)}
 
 
+def weights_of(q):
+    return q["config_groups"]["group_0"]["weights"]
+
+
+def to_packed(name, w, q):
+    p = weights_of(q)
+    order = order_of(name, dict(desc_act=p["actorder"] == "group"))
+    group = p["group_size"] or -1
+    codes, zeros, scales, index = to_groups(w, p["num_bits"], group, p["symmetric"], order)
+    out = {name + "_packed": torch.from_numpy(np.ascontiguousarray(stream(codes, p["num_bits"]).T)),
+           name + "_scale": torch.from_numpy(np.ascontiguousarray(scales.T)),
+           name + "_shape": torch.tensor(w.shape, dtype=torch.int64)}
+    if not p["symmetric"]:
+        out[name + "_zero_point"] = torch.from_numpy(stream(np.ascontiguousarray(zeros.T), p["num_bits"]))
+    if order is not None:
+        out[name + "_g_idx"] = torch.from_numpy(index.astype(np.int32))
+    return out
+
+
 # ---- and back, from what the file holds
 
 def unstream(words, bits):
@@ -163,6 +182,17 @@ def decode(tensors, name, config):
             b = config.get("weight_block_size") or [128, 128]
             s = s.repeat_interleave(b[0], 0).repeat_interleave(b[1], 1)[:w.shape[0], :w.shape[1]]
         return w.float() * s
+    if name + "_packed" in tensors:
+        p = weights_of(config)
+        bits, s = p["num_bits"], tensors[name + "_scale"].float().numpy()
+        codes = unstream(np.ascontiguousarray(tensors[name + "_packed"].numpy().T), bits).T
+        zeros = np.full(s.shape, 2 ** (bits - 1))
+        if name + "_zero_point" in tensors:
+            zeros = unstream(tensors[name + "_zero_point"].numpy(), bits)
+        index = np.arange(codes.shape[1]) // (p["group_size"] or codes.shape[1])
+        if name + "_g_idx" in tensors:
+            index = tensors[name + "_g_idx"].numpy()
+        return torch.from_numpy(s[:, index] * (codes - zeros[:, index]).astype(np.float32))
     x = name[:-len(".weight")]
     q, z, s = (tensors[x + e].numpy() for e in (".qweight", ".qzeros", ".scales"))
     if config["quant_method"] == "awq":
@@ -184,6 +214,12 @@ def gptq(bits, group, sym=True, order=False, **more):
     return dict(quant_method="gptq", bits=bits, group_size=group, sym=sym, desc_act=order, **more)
 
 
+def packed(bits, group, sym=True, order=None):
+    return dict(quant_method="compressed-tensors", format="pack-quantized", ignore=["lm_head"], config_groups=dict(
+        group_0=dict(targets=["Linear"], weights=dict(num_bits=bits, type="int", symmetric=sym, group_size=group,
+                                                      strategy="group" if group else "channel", actorder=order))))
+
+
 F8_KINDS = ["tensor", "one", "row"]
 FOLDERS = {
     "llama_f8": (LLAMA, dict(quant_method="compressed-tensors", format="float-quantized")),
@@ -202,6 +238,8 @@ FOLDERS = {
     "llama4_f8": (LLAMA4, dict(quant_method="fbgemm_fp8")),
     "moe_gptq4": (MOE, gptq(4, 32)),
     "moe_gptq4_order": (MOE, gptq(4, 32, order=True)),
+    "llama_packed8": (LLAMA, packed(8, None)),
+    "phi3_packed4": (PHI3, packed(4, 32, False, "group")),
     "phi3_gptq4": (PHI3, gptq(4, 32, sym=False)),
     "phi3_awq": (PHI3, dict(quant_method="awq", bits=4, group_size=32, zero_point=True, version="gemm")),
     "llama_awq": (LLAMA, dict(quant_method="awq", bits=4, group_size=64, zero_point=True, version="gemm")),
@@ -211,6 +249,8 @@ FOLDERS = {
 def code(name, w, q, i):
     if q["quant_method"] == "gptq":
         return to_gptq(name, w, q)
+    if q.get("format") == "pack-quantized":
+        return to_packed(name, w, q)
     if q["quant_method"] == "awq":
         return to_awq(name, w, q)
     if q["quant_method"] == "fp8":
