@@ -99,7 +99,8 @@ static const char *difference(const octavo_model_config *a, const octavo_model_c
          "biases"},
         {a->is_encoder != b->is_encoder || a->n_positions != b->n_positions ||
              a->first_position != b->first_position || a->n_types != b->n_types ||
-             a->has_pooler != b->has_pooler || a->pooling != b->pooling,
+             a->has_pooler != b->has_pooler || a->pooling != b->pooling ||
+             a->is_first_bare != b->is_first_bare,
          "embeddings"},
         {a->latent.kv_rank != b->latent.kv_rank || a->latent.q_rank != b->latent.q_rank ||
              a->latent.key_dim != b->latent.key_dim || a->latent.value_dim != b->latent.value_dim ||

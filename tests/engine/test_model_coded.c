@@ -9,11 +9,11 @@
 #include "octavo/template.h"
 
 static const char *const names[] = {
-    "llama_f8",        "llama_f8_blocks",   "llama_f8_odd",    "moe_f8_blocks",
-    "qwen2_gptq4",     "llama_gptq8",       "llama_gptq3",     "llama_gptq2",
-    "llama_gptq4_odd", "llama_gptq4_order", "moe_gptq4_order", "moe_gptq4",
-    "phi3_gptq4",      "phi3_awq",          "llama_awq",       "deepseek_f8_blocks",
-    "llama4_f8",       "llama_packed8",     "phi3_packed4"};
+    "llama_f8",        "llama_f8_blocks",   "llama_f8_odd",      "moe_f8_blocks",
+    "qwen2_gptq4",     "llama_gptq8",       "llama_gptq3",       "llama_gptq2",
+    "llama_gptq4_odd", "llama_gptq4_order", "moe_gptq4_order",   "moe_gptq4",
+    "phi3_gptq4",      "phi3_awq",          "llama_awq",         "deepseek_f8_blocks",
+    "llama4_f8",       "llama_packed8",     "phi3_packed4_order"};
 
 enum { N = sizeof names / sizeof *names };
 
@@ -30,10 +30,10 @@ static void test_parameters(void **state) {
         const char *name;
         json_int_t n;
     } cases[] = {
-        {"llama_f8", 90432},       {"llama_gptq2", 90432},       {"llama_gptq3", 90432},
-        {"llama_gptq8", 90432},    {"llama_awq", 90432},         {"llama_packed8", 90432},
-        {"phi3_packed4", 90432},   {"llama_gptq4_order", 90432}, {"qwen2_gptq4", 90688},
-        {"moe_f8_blocks", 140160}, {"moe_gptq4", 140160},        {"gpt_oss_mxfp4", 158416},
+        {"llama_f8", 90432},           {"llama_gptq2", 90432},       {"llama_gptq3", 90432},
+        {"llama_gptq8", 90432},        {"llama_awq", 90432},         {"llama_packed8", 90432},
+        {"phi3_packed4_order", 90432}, {"llama_gptq4_order", 90432}, {"qwen2_gptq4", 90688},
+        {"moe_f8_blocks", 140160},     {"moe_gptq4", 140160},        {"gpt_oss_mxfp4", 158416},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -239,7 +239,7 @@ FOLDERS = {
     "moe_gptq4": (MOE, gptq(4, 32)),
     "moe_gptq4_order": (MOE, gptq(4, 32, order=True)),
     "llama_packed8": (LLAMA, packed(8, None)),
-    "phi3_packed4": (PHI3, packed(4, 32, False, "group")),
+    "phi3_packed4_order": (PHI3, packed(4, 32, False, "group")),
     "phi3_gptq4": (PHI3, gptq(4, 32, sym=False)),
     "phi3_awq": (PHI3, dict(quant_method="awq", bits=4, group_size=32, zero_point=True, version="gemm")),
     "llama_awq": (LLAMA, dict(quant_method="awq", bits=4, group_size=64, zero_point=True, version="gemm")),
