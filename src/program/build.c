@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "kernels/matmul.h"
-#include "program/op.h"
+#include "program/build_op.h"
 
 #include <string.h>
 
@@ -36,9 +36,7 @@ static bool grow(octavo_builder *builder, void **array, int n, int *capacity, si
 }
 
 static size_t row_bytes(const octavo_tensor *tensor) {
-    int64_t width = 1;
-    for (int i = 1; tensor->axes[i]; i++)
-        width *= tensor->extent[i];
+    const int64_t width = octavo_width_of(tensor);
     size_t bytes = tensor->is_q8 ? (size_t)(width / OCTAVO_BLOCK) * sizeof(octavo_q8_block)
                                  : (size_t)width * sizeof(float);
     return octavo_align_up(bytes, OCTAVO_ALIGN);
@@ -57,7 +55,7 @@ static int add_tensor(octavo_builder *builder, octavo_tensor tensor) {
     return program->n_tensors++;
 }
 
-static int add_activation(octavo_builder *builder, const char *name, const char *axes,
+int octavo_add_activation(octavo_builder *builder, const char *name, const char *axes,
                           const int64_t *extent, bool is_q8) {
     octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_ACTIVATION, .is_q8 = is_q8};
     memcpy(tensor.axes, axes, strlen(axes));
@@ -66,8 +64,7 @@ static int add_activation(octavo_builder *builder, const char *name, const char 
     return add_tensor(builder, tensor);
 }
 
-/* Appends the op; inputs beyond those given are none. */
-static int add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_op_params params,
+int octavo_add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_op_params params,
                   int in0, int in1, int in2, int in3) {
     octavo_program *program = builder->program;
     void *array = program->ops;
@@ -80,22 +77,6 @@ static int add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_
     memcpy(op.in, in, sizeof in);
     program->ops[program->n_ops++] = op;
     return out;
-}
-
-static const octavo_tensor *tensor_of(const octavo_builder *builder, int id) {
-    return id == OCTAVO_NO_TENSOR ? NULL : &builder->program->tensors[id];
-}
-
-/* Elements of one row. */
-static int64_t width_of(const octavo_tensor *tensor) {
-    int64_t width = 1;
-    for (int i = 1; tensor->axes[i]; i++)
-        width *= tensor->extent[i];
-    return width;
-}
-
-static bool is_activation(const octavo_tensor *tensor, bool is_q8) {
-    return tensor && tensor->kind == OCTAVO_TENSOR_ACTIVATION && tensor->is_q8 == is_q8;
 }
 
 void octavo_build_start(octavo_builder *builder, octavo_program *program, int max_tokens,
@@ -151,81 +132,79 @@ int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_hea
 }
 
 int octavo_build_embed(octavo_builder *builder, const char *name, int by, int weight, float scale) {
-    const octavo_tensor *w = tensor_of(builder, weight), *input = tensor_of(builder, by);
+    const octavo_tensor *w = octavo_built_tensor(builder, weight),
+                        *input = octavo_built_tensor(builder, by);
     if (!w || w->kind != OCTAVO_TENSOR_WEIGHT || !input || input->kind != OCTAVO_TENSOR_INPUT)
         return octavo_build_reject(builder, name, "embedding without an input or a weight");
     const int64_t extent[] = {0, w->weight->k};
-    int out = add_activation(builder, name, "td", extent, false);
-    return add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale}, by, weight,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, "td", extent, false);
+    return octavo_add_op(builder, OCTAVO_OP_EMBED, out, (octavo_op_params){.scale = scale}, by,
+                         weight, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_rope_table(octavo_builder *builder, const char *name,
                             const octavo_rope_speeds *speeds, int64_t pairs) {
     const int64_t extent[] = {0, 2 * pairs};
-    int out = add_activation(builder, name, "th", extent, false);
-    return add_op(builder, OCTAVO_OP_ROPE_TABLE, out, (octavo_op_params){.speeds = *speeds},
-                  builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, "th", extent, false);
+    return octavo_add_op(builder, OCTAVO_OP_ROPE_TABLE, out, (octavo_op_params){.speeds = *speeds},
+                         builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_norm(octavo_builder *builder, const char *name, int x,
                       const octavo_norm_desc *desc, octavo_slices slices) {
-    const octavo_tensor *in = tensor_of(builder, x), *scale = tensor_of(builder, desc->scale);
-    const octavo_tensor *bias = tensor_of(builder, desc->bias);
-    if (!is_activation(in, false) || slices.cut[slices.n] != width_of(in))
+    const octavo_tensor *in = octavo_built_tensor(builder, x),
+                        *scale = octavo_built_tensor(builder, desc->scale);
+    const octavo_tensor *bias = octavo_built_tensor(builder, desc->bias);
+    if (!octavo_is_activation(in, false) || slices.cut[slices.n] != octavo_width_of(in))
         return octavo_build_reject(builder, name,
                                    "norm of something that is not rows of that width");
-    if (!scale || scale->extent[0] != width_of(in) || (bias && bias->extent[0] != width_of(in)))
+    if (!scale || scale->extent[0] != octavo_width_of(in) ||
+        (bias && bias->extent[0] != octavo_width_of(in)))
         return octavo_build_reject(builder, name, "norm scale or bias of another width");
     if (bias && desc->kind == OCTAVO_NORM_RMS)
         return octavo_build_reject(builder, name, "a bias at an RMS norm");
-    int out = add_activation(builder, name, in->axes, in->extent, false);
+    int out = octavo_add_activation(builder, name, in->axes, in->extent, false);
     octavo_op_params params = {.norm = desc->kind, .eps = desc->eps, .slices = slices};
-    return add_op(builder, OCTAVO_OP_NORM, out, params, x, desc->scale, desc->bias,
-                  OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_NORM, out, params, x, desc->scale, desc->bias,
+                         OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_head_norm(octavo_builder *builder, int x, int scale, float eps) {
-    const octavo_tensor *in = tensor_of(builder, x), *weight = tensor_of(builder, scale);
-    if (!is_activation(in, false) || strlen(in->axes) != 3)
+    const octavo_tensor *in = octavo_built_tensor(builder, x),
+                        *weight = octavo_built_tensor(builder, scale);
+    if (!octavo_is_activation(in, false) || strlen(in->axes) != 3)
         return octavo_build_reject(builder, "head norm", "input is not [t, n, h]");
     if (weight && weight->extent[0] > in->extent[2])
         return octavo_build_reject(builder, in->name, "norm scale wider than a head");
     const int64_t width = weight ? weight->extent[0] : in->extent[2];
     octavo_op_params params = {.eps = eps, .slices = octavo_slices_make(width, 1)};
-    return add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_HEAD_NORM, x, params, x, scale, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR);
 }
 
 static int add_quantised(octavo_builder *builder, const char *name, int x) {
-    const octavo_tensor *in = tensor_of(builder, x);
-    if (!is_activation(in, false) || width_of(in) % OCTAVO_BLOCK != 0)
+    const octavo_tensor *in = octavo_built_tensor(builder, x);
+    if (!octavo_is_activation(in, false) || octavo_width_of(in) % OCTAVO_BLOCK != 0)
         return octavo_build_reject(builder, name, "rows that cannot be cut into blocks of 32");
     const int32_t *order = in->order;
-    int out = add_activation(builder, name, in->axes, in->extent, true);
+    int out = octavo_add_activation(builder, name, in->axes, in->extent, true);
     if (out != OCTAVO_NO_TENSOR) builder->program->tensors[out].order = order;
-    return add_op(builder, OCTAVO_OP_QUANTISE, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-}
-
-/* Is it the order of the weight's inputs? */
-static bool has_order(const int32_t *order, const octavo_weight *weight) {
-    const size_t n = (size_t)(weight->stack ? weight->stack : 1) * (size_t)weight->k;
-    if (!order || !weight->order) return order == weight->order;
-    return memcmp(order, weight->order, n * sizeof *order) == 0;
+    return octavo_add_op(builder, OCTAVO_OP_QUANTISE, out, (octavo_op_params){0}, x,
+                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 static int add_reordered(octavo_builder *builder, const char *name, int x,
                          const octavo_weight *weight) {
-    const octavo_tensor *in = tensor_of(builder, x);
-    if (!is_activation(in, false) || width_of(in) != weight->k ||
+    const octavo_tensor *in = octavo_built_tensor(builder, x);
+    if (!octavo_is_activation(in, false) || octavo_width_of(in) != weight->k ||
         (in->axes[0] == 'p') != (weight->stack > 0))
         return octavo_build_reject(builder, name, "rows that have not the inputs of an order");
-    int out = add_activation(builder, name, in->axes, in->extent, false);
+    int out = octavo_add_activation(builder, name, in->axes, in->extent, false);
     if (out != OCTAVO_NO_TENSOR) builder->program->tensors[out].order = weight->order;
-    return add_op(builder, OCTAVO_OP_REORDER, out, (octavo_op_params){.order = weight->order}, x,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_REORDER, out,
+                         (octavo_op_params){.order = weight->order}, x, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 void octavo_build_operands(octavo_builder *builder, const char *name, int x, const int *weights,
@@ -233,13 +212,14 @@ void octavo_build_operands(octavo_builder *builder, const char *name, int x, con
     int ordered[OCTAVO_MAX_OPERANDS]; /* the operands before they are quantised */
     octavo_assert(n_weights <= OCTAVO_MAX_OPERANDS);
     for (int i = 0; i < n_weights; i++) {
-        const octavo_tensor *w = tensor_of(builder, weights[i]);
+        const octavo_tensor *w = octavo_built_tensor(builder, weights[i]);
         operands[i] = ordered[i] = x;
         if (!w) continue;
         const octavo_weight *weight = w->weight;
         int same = 0;
-        while (same < i && !(tensor_of(builder, ordered[same]) &&
-                             has_order(tensor_of(builder, ordered[same])->order, weight)))
+        while (same < i &&
+               !(octavo_built_tensor(builder, ordered[same]) &&
+                 octavo_has_order(octavo_built_tensor(builder, ordered[same])->order, weight)))
             same++;
         if (weight->order)
             ordered[i] = same < i ? ordered[same] : add_reordered(builder, name, x, weight);
@@ -254,15 +234,16 @@ void octavo_build_operands(octavo_builder *builder, const char *name, int x, con
 
 int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int weight, int bias,
                         octavo_slices slices, const char *axes, int64_t extent0, int64_t extent1) {
-    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
-    const octavo_tensor *b = tensor_of(builder, bias);
+    const octavo_tensor *in = octavo_built_tensor(builder, x),
+                        *w = octavo_built_tensor(builder, weight);
+    const octavo_tensor *b = octavo_built_tensor(builder, bias);
     if (!in || !w || in->kind != OCTAVO_TENSOR_ACTIVATION || w->kind != OCTAVO_TENSOR_WEIGHT)
         return octavo_build_reject(builder, name, "matmul without an input or a weight");
     if (in->is_q8 && !octavo_weight_info_of(w->weight->type)->is_quantised)
         return octavo_build_reject(builder, name, "quantised rows with a float weight");
-    if (w->weight->k != width_of(in) || slices.cut[slices.n] != w->weight->k)
+    if (w->weight->k != octavo_width_of(in) || slices.cut[slices.n] != w->weight->k)
         return octavo_build_reject(builder, name, "input and weight differ in width");
-    if (!has_order(in->order, w->weight))
+    if (!octavo_has_order(in->order, w->weight))
         return octavo_build_reject(builder, name, "input and weight differ in order");
     if (w->weight->n != extent0 * extent1 || (b && b->extent[0] != w->weight->n))
         return octavo_build_reject(builder, name,
@@ -270,16 +251,17 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
     char full[OCTAVO_TENSOR_AXES + 1] = {in->axes[0]};
     memcpy(full + 1, axes, strlen(axes));
     const int64_t extent[] = {0, extent0, extent1};
-    int out = add_activation(builder, name, full, extent, false);
-    return add_op(builder, OCTAVO_OP_MATMUL, out, (octavo_op_params){.slices = slices}, x, weight,
-                  bias, OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, full, extent, false);
+    return octavo_add_op(builder, OCTAVO_OP_MATMUL, out, (octavo_op_params){.slices = slices}, x,
+                         weight, bias, OCTAVO_NO_TENSOR);
 }
 
 /* Rows are quantised where that leaves blocks of a head's own; else they stay f32. */
 int octavo_build_head_matmul(octavo_builder *builder, const char *name, int x, int weight,
                              octavo_slices slices) {
-    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
-    if (!is_activation(in, false) || strlen(in->axes) != 3 || !w ||
+    const octavo_tensor *in = octavo_built_tensor(builder, x),
+                        *w = octavo_built_tensor(builder, weight);
+    if (!octavo_is_activation(in, false) || strlen(in->axes) != 3 || !w ||
         w->kind != OCTAVO_TENSOR_WEIGHT || w->weight->stack != in->extent[1])
         return octavo_build_reject(builder, name, "not one matrix for each head");
     if (w->weight->k > in->extent[2] || slices.cut[slices.n] != w->weight->k)
@@ -288,27 +270,31 @@ int octavo_build_head_matmul(octavo_builder *builder, const char *name, int x, i
     int operand = x;
     if (in->extent[2] % OCTAVO_BLOCK == 0)
         octavo_build_operands(builder, name, x, &weight, &operand, 1);
-    int out = add_activation(builder, name, "tnh", extent, false);
-    return add_op(builder, OCTAVO_OP_HEAD_MATMUL, out, (octavo_op_params){.slices = slices},
-                  operand, weight, x, OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, "tnh", extent, false);
+    return octavo_add_op(builder, OCTAVO_OP_HEAD_MATMUL, out, (octavo_op_params){.slices = slices},
+                         operand, weight, x, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_rope(octavo_builder *builder, int x, int table, octavo_rope_pairing pairing,
                       int64_t first_lane) {
-    const octavo_tensor *in = tensor_of(builder, x), *cs = tensor_of(builder, table);
-    if (!is_activation(in, false) || strlen(in->axes) != 3 || !is_activation(cs, false) ||
-        first_lane + cs->extent[1] > in->extent[2])
+    const octavo_tensor *in = octavo_built_tensor(builder, x),
+                        *cs = octavo_built_tensor(builder, table);
+    if (!octavo_is_activation(in, false) || strlen(in->axes) != 3 ||
+        !octavo_is_activation(cs, false) || first_lane + cs->extent[1] > in->extent[2])
         return octavo_build_reject(builder, "rope",
                                    "input is not [t, n, h] or narrower than its table");
     octavo_op_params params = {.pairing = pairing, .first_lane = first_lane};
-    return add_op(builder, OCTAVO_OP_ROPE, x, params, x, table, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_ROPE, x, params, x, table, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature temperature) {
-    if (!is_activation(tensor_of(builder, x), false) || !(temperature.period > 0.0f))
+    if (!octavo_is_activation(octavo_built_tensor(builder, x), false) ||
+        !(temperature.period > 0.0f))
         return octavo_build_reject(builder, "temperature", "not rows of f32, or no period");
-    return add_op(builder, OCTAVO_OP_TEMPERATURE, x, (octavo_op_params){.temperature = temperature},
-                  x, builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_TEMPERATURE, x,
+                         (octavo_op_params){.temperature = temperature}, x,
+                         builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 /* Index of the plan for such attention, added if need be; -1 when there are too many. */
@@ -329,24 +315,25 @@ static int find_plan(octavo_program *program, const octavo_plan_key *key) {
 /* A key or value, or none, is as the cache wants it. */
 static bool fits_cache(const octavo_tensor *x, const octavo_tensor *cache) {
     if (!x) return true;
-    return is_activation(x, false) && x->extent[1] == cache->extent[1] &&
+    return octavo_is_activation(x, false) && x->extent[1] == cache->extent[1] &&
            x->extent[2] == cache->extent[2];
 }
 
 int octavo_build_attention(octavo_builder *builder, const char *name,
                            const octavo_attention_desc *desc) {
-    const octavo_tensor *q = tensor_of(builder, desc->query), *k = tensor_of(builder, desc->key);
-    const octavo_tensor *v = tensor_of(builder, desc->value),
-                        *cache = tensor_of(builder, desc->cache);
+    const octavo_tensor *q = octavo_built_tensor(builder, desc->query),
+                        *k = octavo_built_tensor(builder, desc->key);
+    const octavo_tensor *v = octavo_built_tensor(builder, desc->value),
+                        *cache = octavo_built_tensor(builder, desc->cache);
     const bool has_value = k && desc->value_lanes == 0;
-    if (!is_activation(q, false) || !cache || cache->kind != OCTAVO_TENSOR_CACHE ||
+    if (!octavo_is_activation(q, false) || !cache || cache->kind != OCTAVO_TENSOR_CACHE ||
         (v != NULL) != has_value || (!k && cache->layer == builder->layer))
         return octavo_build_reject(builder, name, "attention without query, key, value or cache");
     if (!fits_cache(k, cache) || !fits_cache(v, cache) || q->extent[2] != cache->extent[2] ||
         q->extent[1] % cache->extent[1] != 0 || desc->value_lanes > cache->extent[2])
         return octavo_build_reject(builder, name,
                                    "heads or head widths of query, key, value and cache differ");
-    const octavo_tensor *sink = tensor_of(builder, desc->sink);
+    const octavo_tensor *sink = octavo_built_tensor(builder, desc->sink);
     if (sink && sink->extent[0] != q->extent[1])
         return octavo_build_reject(builder, name, "not one sink for each head");
     int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
@@ -361,25 +348,26 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     octavo_op_params params = {.scale = desc->scale, .soft_cap = desc->soft_cap, .plan = plan};
     const int64_t width = desc->value_lanes > 0 ? desc->value_lanes : q->extent[2];
     const int64_t extent[] = {0, q->extent[1], width};
-    int out = add_activation(builder, name, "tnh", extent, false);
-    add_op(builder, OCTAVO_OP_CACHE_UPDATE, desc->cache, params, desc->key, desc->value,
-           desc->cache, OCTAVO_NO_TENSOR);
-    add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, desc->sink,
-           OCTAVO_NO_TENSOR);
-    return add_op(builder, OCTAVO_OP_ATTENTION_MERGE, out, params, desc->query, desc->cache,
-                  desc->sink, OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, "tnh", extent, false);
+    octavo_add_op(builder, OCTAVO_OP_CACHE_UPDATE, desc->cache, params, desc->key, desc->value,
+                  desc->cache, OCTAVO_NO_TENSOR);
+    octavo_add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, desc->sink,
+                  OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_ATTENTION_MERGE, out, params, desc->query, desc->cache,
+                         desc->sink, OCTAVO_NO_TENSOR);
 }
 
 /* a and b (which may be none) are rows of the same width: a new tensor like a. */
 static int add_elementwise(octavo_builder *builder, octavo_op_kind kind, const char *name, int a,
                            int b, octavo_op_params params) {
-    const octavo_tensor *x = tensor_of(builder, a), *y = tensor_of(builder, b);
-    if (!is_activation(x, false) || (b != OCTAVO_NO_TENSOR && !is_activation(y, false)))
+    const octavo_tensor *x = octavo_built_tensor(builder, a), *y = octavo_built_tensor(builder, b);
+    if (!octavo_is_activation(x, false) ||
+        (b != OCTAVO_NO_TENSOR && !octavo_is_activation(y, false)))
         return octavo_build_reject(builder, name, "an operand that is not rows of f32");
-    if (y && width_of(x) != width_of(y))
+    if (y && octavo_width_of(x) != octavo_width_of(y))
         return octavo_build_reject(builder, name, "operands differ in width");
-    int out = add_activation(builder, name, x->axes, x->extent, false);
-    return add_op(builder, kind, out, params, a, b, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, x->axes, x->extent, false);
+    return octavo_add_op(builder, kind, out, params, a, b, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_gate(octavo_builder *builder, const char *name, int gate, int up,
@@ -396,17 +384,17 @@ int octavo_build_add(octavo_builder *builder, const char *name, int a, int b, fl
 }
 
 int octavo_build_scale(octavo_builder *builder, int x, float scale, float soft_cap) {
-    if (!is_activation(tensor_of(builder, x), false))
+    if (!octavo_is_activation(octavo_built_tensor(builder, x), false))
         return octavo_build_reject(builder, "scale", "input is not rows of f32");
-    return add_op(builder, OCTAVO_OP_SCALE, x,
-                  (octavo_op_params){.scale = scale, .soft_cap = soft_cap}, x, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_SCALE, x,
+                         (octavo_op_params){.scale = scale, .soft_cap = soft_cap}, x,
+                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 void octavo_build_trace(octavo_builder *builder, int x) {
     octavo_program *program = builder->program;
     void *array = program->traces;
-    if (!is_activation(tensor_of(builder, x), false)) {
+    if (!octavo_is_activation(octavo_built_tensor(builder, x), false)) {
         octavo_build_reject(builder, "trace", "not rows of f32");
         return;
     }
@@ -418,122 +406,27 @@ void octavo_build_trace(octavo_builder *builder, int x) {
 }
 
 void octavo_build_hidden(octavo_builder *builder, int x) {
-    const octavo_tensor *in = tensor_of(builder, x);
-    if (!is_activation(in, false) || in->axes[0] != 'r')
+    const octavo_tensor *in = octavo_built_tensor(builder, x);
+    if (!octavo_is_activation(in, false) || in->axes[0] != 'r')
         octavo_build_reject(builder, "hidden", "not rows of f32 of the head");
     builder->program->hidden = x;
     builder->program->logits_begin = builder->program->n_ops;
 }
 
 int octavo_build_select(octavo_builder *builder, const char *name, int x) {
-    const octavo_tensor *in = tensor_of(builder, x);
-    if (!is_activation(in, false) || strlen(in->axes) != 2)
+    const octavo_tensor *in = octavo_built_tensor(builder, x);
+    if (!octavo_is_activation(in, false) || strlen(in->axes) != 2)
         return octavo_build_reject(builder, name, "selection from something that is not [t, d]");
     builder->program->head_begin = builder->program->n_ops;
-    int out = add_activation(builder, name, "rd", in->extent, false);
-    return add_op(builder, OCTAVO_OP_SELECT, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-}
-
-/* ---- experts ---- */
-
-/* Groups are equal, at least one is chosen, and those chosen have experts enough. */
-static bool has_groups(const octavo_router *router, int64_t n_experts) {
-    const int n = router->n_groups, chosen = router->n_chosen_groups;
-    if (n == 0) return true;
-    return n > 0 && chosen > 0 && chosen <= n && n_experts % n == 0 &&
-           router->n_chosen <= n_experts / n * chosen;
-}
-
-int octavo_build_route(octavo_builder *builder, const char *name, int logits, int bias,
-                       const octavo_router *router) {
-    octavo_program *program = builder->program;
-    const octavo_tensor *in = tensor_of(builder, logits), *b = tensor_of(builder, bias);
-    if (!is_activation(in, false) || strlen(in->axes) != 2 || in->axes[0] != 't')
-        return octavo_build_reject(builder, name, "routing by something that is not [t, e]");
-    if (router->n_chosen < 1 || router->n_chosen > in->extent[1] ||
-        in->extent[1] > OCTAVO_MAX_EXPERTS || !has_groups(router, in->extent[1]))
-        return octavo_build_reject(builder, name, "a choice among too few or too many experts");
-    if (b && b->extent[0] != in->extent[1])
-        return octavo_build_reject(builder, name, "not one bias for each expert");
-    const int n_experts = (int)in->extent[1];
-    const int64_t extent[] = {0, (int64_t)(router->n_chosen * sizeof(octavo_choice) / 4)};
-    int out = add_activation(builder, name, "tc", extent, false);
-    add_op(builder, OCTAVO_OP_ROUTE, out, (octavo_op_params){.router = *router}, logits, bias,
-           OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-    if (program->n_experts < n_experts) program->n_experts = n_experts;
-    if (program->n_chosen < router->n_chosen) program->n_chosen = router->n_chosen;
-    return add_op(builder, OCTAVO_OP_GROUP, out, (octavo_op_params){.router = *router}, out,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-}
-
-/* Experts that a row of a router's result chooses, 0 for something else. */
-static int64_t chosen_of(const octavo_tensor *route) {
-    if (!is_activation(route, false) || strcmp(route->axes, "tc") != 0) return 0;
-    return route->extent[1] * 4 / (int64_t)sizeof(octavo_choice);
-}
-
-int octavo_build_gather(octavo_builder *builder, const char *name, int x, int route,
-                        const octavo_router *router) {
-    const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
-    if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || strlen(in->axes) != 2 ||
-        chosen_of(chosen) != router->n_chosen || (in->is_q8 && router->is_for_input))
-        return octavo_build_reject(builder, name, "rows or choices that cannot be gathered");
-    const char axes[] = {'p', in->axes[1], 0};
-    const int64_t extent[] = {chosen_of(chosen), in->extent[1]};
-    int out = add_activation(builder, name, axes, extent, in->is_q8);
-    return add_op(builder, OCTAVO_OP_GATHER, out, (octavo_op_params){.router = *router}, x, route,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-}
-
-int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x, int weight,
-                               int bias, int route, octavo_slices slices, char axis) {
-    const octavo_tensor *in = tensor_of(builder, x), *w = tensor_of(builder, weight);
-    const octavo_tensor *b = tensor_of(builder, bias);
-    const octavo_tensor *chosen = tensor_of(builder, route);
-    if (!in || in->kind != OCTAVO_TENSOR_ACTIVATION || in->axes[0] != 'p' || !w ||
-        w->kind != OCTAVO_TENSOR_WEIGHT || chosen_of(chosen) != in->extent[0])
-        return octavo_build_reject(builder, name, "experts without rows, weights or choices");
-    if (in->is_q8 && !octavo_weight_info_of(w->weight->type)->is_quantised)
-        return octavo_build_reject(builder, name, "quantised rows with float weights");
-    if (w->weight->stack < 1 || w->weight->k != width_of(in) ||
-        slices.cut[slices.n] != w->weight->k)
-        return octavo_build_reject(builder, name, "input and weights differ in width");
-    if (!has_order(in->order, w->weight))
-        return octavo_build_reject(builder, name, "input and weights differ in order");
-    if (b && b->extent[0] != w->weight->stack * w->weight->n)
-        return octavo_build_reject(builder, name, "outputs of weights and biases differ");
-    const char axes[] = {'p', axis, 0};
-    const int64_t extent[] = {in->extent[0], w->weight->n};
-    int out = add_activation(builder, name, axes, extent, false);
-    return add_op(builder, OCTAVO_OP_EXPERT_MATMUL, out, (octavo_op_params){.slices = slices}, x,
-                  weight, route, bias);
-}
-
-int octavo_build_combine(octavo_builder *builder, const char *name, int x, int route,
-                         const octavo_router *router) {
-    const octavo_tensor *in = tensor_of(builder, x), *chosen = tensor_of(builder, route);
-    if (!is_activation(in, false) || in->axes[0] != 'p' || chosen_of(chosen) != in->extent[0])
-        return octavo_build_reject(builder, name, "rows or choices that cannot be combined");
-    const char axes[] = {'t', in->axes[1], 0};
-    int out = add_activation(builder, name, axes, in->extent, false);
-    return add_op(builder, OCTAVO_OP_COMBINE, out, (octavo_op_params){.router = *router}, x, route,
-                  OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
-}
-
-int octavo_build_row_gate(octavo_builder *builder, int x, int gate) {
-    const octavo_tensor *in = tensor_of(builder, x), *by = tensor_of(builder, gate);
-    if (!is_activation(in, false) || !is_activation(by, false) || width_of(by) != 1 ||
-        in->axes[0] != by->axes[0])
-        return octavo_build_reject(builder, "row gate", "not one number for each row");
-    return add_op(builder, OCTAVO_OP_ROW_GATE, x, (octavo_op_params){0}, x, gate, OCTAVO_NO_TENSOR,
-                  OCTAVO_NO_TENSOR);
+    int out = octavo_add_activation(builder, name, "rd", in->extent, false);
+    return octavo_add_op(builder, OCTAVO_OP_SELECT, out, (octavo_op_params){0}, x, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
 octavo_status octavo_build_finish(octavo_builder *builder, int logits, octavo_error *error) {
     octavo_program *program = builder->program;
     const int last = logits == OCTAVO_NO_TENSOR ? program->hidden : logits;
-    const octavo_tensor *result = tensor_of(builder, last);
+    const octavo_tensor *result = octavo_built_tensor(builder, last);
     if (builder->status == OCTAVO_OK && (!result || result->axes[0] != 'r'))
         octavo_build_reject(builder, "logits_tv", "not a result of the head");
     program->logits = logits;
