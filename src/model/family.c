@@ -277,12 +277,15 @@ octavo_status octavo_family_find(const octavo_checkpoint *checkpoint, const octa
         *family = &families[i];
         return OCTAVO_OK;
     }
-    char list[384] = "";
+    char list[300] = "";
     size_t used = 0;
     for (size_t i = 0; i < OCTAVO_COUNT(families); i++) {
         const char *known = is_gguf ? families[i].gguf : families[i].model_type;
-        if (!known || used >= sizeof list) continue;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", known);
+        if (!known) continue;
+        const bool is_room = used + strlen(known) + sizeof ", and more" < sizeof list;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
+                                 is_room ? known : "and more");
+        if (!is_room) break;
     }
     return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
                        "%s \"%.*s\" (%s): unknown; this version "

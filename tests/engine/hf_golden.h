@@ -190,4 +190,30 @@ static inline void hf_check_folder(const char *path) {
         if ((levels[i].flags & have) == levels[i].flags) hf_check_level(path, levels[i].name);
 }
 
+/* Logits after the prompt, which comes in pieces of so many ids while two other sequences decode
+ * beside it. */
+static inline void hf_feed_in_company(octavo_model *model, const int32_t *ids, int n_ids,
+                                      const int *pieces, float *logits) {
+    octavo_sequence *sequence = NULL, *others[2] = {0};
+    octavo_error error;
+    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
+    for (int i = 0; i < 2; i++)
+        hf_must(octavo_sequence_create(model, &others[i], &error), &error);
+    for (int i = 0, done = 0; done < n_ids; done += pieces[i++]) {
+        const octavo_step_input inputs[] = {
+            {.sequence = others[0], .ids = ids + 5, .n_ids = 1 + 7 * i},
+            {.sequence = sequence,
+             .ids = ids + done,
+             .n_ids = pieces[i],
+             .want = OCTAVO_LOGITS_LAST,
+             .logits = logits},
+            {.sequence = others[1], .ids = ids + i, .n_ids = 1},
+        };
+        hf_must(octavo_model_step(model, inputs, 3, &error), &error);
+    }
+    octavo_sequence_destroy(&sequence);
+    for (int i = 0; i < 2; i++)
+        octavo_sequence_destroy(&others[i]);
+}
+
 #endif

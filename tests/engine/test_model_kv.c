@@ -14,32 +14,12 @@ static const char *const models[] = {
 
 static float want[KV_N_IDS * KV_MAX_VOCABULARY], got[KV_N_IDS * KV_MAX_VOCABULARY];
 
-/* Logits after the prompt, which comes in pieces while two other sequences decode beside it. */
 static void run_in_company(const char *path, const octavo_model_options *options, float *logits) {
     static const int pieces[] = {1, 40, 3, 64, 1, 11};
-    octavo_sequence *sequence = NULL, *others[2] = {0};
-    octavo_error error;
     int32_t ids[KV_N_IDS];
     octavo_model *model = kv_open(path, options);
     kv_make_ids(ids, octavo_model_describe(model).vocabulary);
-    hf_must(octavo_sequence_create(model, &sequence, &error), &error);
-    for (int i = 0; i < 2; i++)
-        hf_must(octavo_sequence_create(model, &others[i], &error), &error);
-    for (int i = 0, done = 0; done < KV_N_IDS; done += pieces[i++]) {
-        const octavo_step_input inputs[] = {
-            {.sequence = others[0], .ids = ids + 5, .n_ids = 1 + 7 * i},
-            {.sequence = sequence,
-             .ids = ids + done,
-             .n_ids = pieces[i],
-             .want = OCTAVO_LOGITS_LAST,
-             .logits = logits},
-            {.sequence = others[1], .ids = ids + i, .n_ids = 1},
-        };
-        hf_must(octavo_model_step(model, inputs, 3, &error), &error);
-    }
-    octavo_sequence_destroy(&sequence);
-    for (int i = 0; i < 2; i++)
-        octavo_sequence_destroy(&others[i]);
+    hf_feed_in_company(model, ids, KV_N_IDS, pieces, logits);
     octavo_model_close(&model);
 }
 
