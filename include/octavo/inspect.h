@@ -32,7 +32,8 @@ OCTAVO_API void octavo_inspect_options_init(octavo_inspect_options *options);
  *   {"path", "format", "version", "parts", "architecture", "bytes", "parameters",
  *    "types": {TYPE: {"tensors", "bytes"}}, "metadata": {...}, "tokenizer": {...} or null,
  *    "chat_template": text or null, "tensors": [{"name", "type", "shape", "bytes"}],
- *    "program": {"weights", "packed_bytes", "arena_bytes", "tensors": [...], "ops": [...]}}
+ *    "program": {"weights", "packed_bytes", "max_tokens", "arena_bytes", "tensors": [...],
+ *                "ops": [...]}}
  * Of a Hugging Face folder, "metadata" is its config.json and "version" null.
  * Statuses as octavo_model_open. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_inspect(const char *path,

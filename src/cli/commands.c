@@ -38,7 +38,8 @@ static const octavo_command COMMANDS[] = {
      "shares of a tensor's root mean square, of the values as they are read again.",
      octavo_command_quantize},
     {"tokenize", "MODEL", "Turns text into token ids, and back.",
-     "Reads one JSON string a line and writes one JSON array of ids a line.",
+     "Reads one JSON string a line and writes one JSON array of ids a line. MODEL may also be a\n"
+     "tokenizer.json, tekken.json or tokenizer.model.",
      octavo_command_tokenize},
     {"template", "MODEL", "Renders conversations with a chat template.",
      "Reads one JSON object a line (messages, tools, add_generation_prompt, and more keys as the\n"
@@ -51,16 +52,16 @@ static const octavo_command COMMANDS[] = {
      "\"types\") and writes one JSON array a line.",
      octavo_command_embed},
     {"perplexity", "MODEL FILE", "Measures how well a model predicts a text.",
-     "The text is cut into windows of --context tokens that do not overlap; where the model's\n"
-     "tokenizer begins texts with a token, that replaces the first one of each window. All tokens\n"
-     "of a window but the first are predicted.",
+     "The text is cut into windows of --context tokens (512) that do not overlap; where the\n"
+     "model's tokenizer begins texts with a token, that replaces the first one of each window.\n"
+     "All tokens of a window but the first are predicted.",
      octavo_command_perplexity},
     {"calibrate", "MODEL FILE", "Measures keys and values of a text, for the scales of a cache.",
      "Writes the largest magnitudes of each layer and kv head, which --kv-scales takes in "
      "commands\n"
-     "that run the model with an 8-bit --kv-dtype. The text is cut into windows of --context "
-     "tokens;\n"
-     "where the model's tokenizer begins texts with a token, that replaces the first one of each.",
+     "that run the model with an 8-bit --kv-dtype. The text is cut into windows of --context\n"
+     "tokens (512); where the model's tokenizer begins texts with a token, that replaces the\n"
+     "first one of each. The cache is of f32 here unless --kv-dtype says otherwise.",
      octavo_command_calibrate},
 };
 
