@@ -41,7 +41,7 @@ typedef enum octavo_weights {
     OCTAVO_WEIGHTS_F32 = 1,
     OCTAVO_WEIGHTS_BF16 = 2,
     OCTAVO_WEIGHTS_Q8 = 3, /* Q8_0 */
-    OCTAVO_WEIGHTS_Q4 = 4, /* Q4_K, embedding and output Q8_0; types of four bits stay */
+    OCTAVO_WEIGHTS_Q4 = 4, /* Q4_K, embedding and output Q8_0; four bits or less stay */
 } octavo_weights;
 
 /* "file", "f32", "bf16", "q8", "q4"; "?" for none of them. Lives forever. Any thread. */

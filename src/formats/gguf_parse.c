@@ -149,6 +149,8 @@ static const char *guess_file(const octavo_gguf_part *part) {
             return known[i].hint;
         }
     }
+    if (part->size > 0 && part->data[0] == '{')
+        return "it looks like JSON; of a Hugging Face model give the folder";
     return "give a GGUF model";
 }
 

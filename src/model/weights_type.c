@@ -47,25 +47,11 @@ octavo_ggml_type octavo_weight_source_type(octavo_weight_type packed) {
     return OCTAVO_GGML_F32;
 }
 
-/* Whether rows of the type are of four bits or less already: to quantise once more could only lose.
- */
+/* Whether rows of the type are of four bits (and their scales) or less already: to quantise once
+ * more could only lose. */
 static bool is_of_four_bits(octavo_weight_type type) {
-    switch (type) {
-    case OCTAVO_WEIGHT_Q4_0:
-    case OCTAVO_WEIGHT_Q4_1:
-    case OCTAVO_WEIGHT_IQ4_NL:
-    case OCTAVO_WEIGHT_MXFP4:
-    case OCTAVO_WEIGHT_NVFP4:
-    case OCTAVO_WEIGHT_Z2:
-    case OCTAVO_WEIGHT_Z3:
-    case OCTAVO_WEIGHT_Z4:
-    case OCTAVO_WEIGHT_Z4_64:
-    case OCTAVO_WEIGHT_Q4_K:
-    case OCTAVO_WEIGHT_IQ4_XS:
-        return true;
-    default:
-        return false;
-    }
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    return info->source_bytes * 8 <= info->source_inputs * 5;
 }
 
 static octavo_weight_type type_wanted(octavo_weights wanted, octavo_weight_role role,

@@ -168,7 +168,7 @@ static void check_as_file(const char *architecture, octavo_ggml_type type, int n
 
 static void test_as_file(void **state) {
     static const octavo_ggml_type types[] = {OCTAVO_GGML_F32,  OCTAVO_GGML_F16,  OCTAVO_GGML_BF16,
-                                             OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q6_K, OCTAVO_GGML_IQ3_S};
+                                             OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q6_K, OCTAVO_GGML_Q5_K};
     (void)state;
     for (size_t i = 0; i < OCTAVO_COUNT(types); i++) {
         check_as_file("llama", types[i], 0);
@@ -177,9 +177,10 @@ static void test_as_file(void **state) {
 }
 
 static void test_four_bits_stay(void **state) {
-    static const octavo_ggml_type types[] = {OCTAVO_GGML_Q4_0,   OCTAVO_GGML_Q4_1,
-                                             OCTAVO_GGML_Q4_K,   OCTAVO_GGML_IQ4_NL,
-                                             OCTAVO_GGML_IQ4_XS, OCTAVO_GGML_MXFP4};
+    static const octavo_ggml_type types[] = {
+        OCTAVO_GGML_Q4_0,   OCTAVO_GGML_Q4_1,   OCTAVO_GGML_Q4_K,
+        OCTAVO_GGML_IQ4_NL, OCTAVO_GGML_IQ4_XS, OCTAVO_GGML_MXFP4,
+        OCTAVO_GGML_TQ2_0,  OCTAVO_GGML_Q2_K,   OCTAVO_GGML_IQ3_S};
     static float before[MAX_VOCAB], after[MAX_VOCAB];
     octavo_model_facts facts;
     (void)state;
