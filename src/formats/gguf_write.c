@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +67,9 @@ static octavo_status create_partial(octavo_gguf_writer *writer, octavo_error *er
 octavo_status octavo_gguf_writer_open(const char *path, octavo_gguf_writer **writer,
                                       octavo_error *error) {
     struct stat facts;
+    char target[PATH_MAX];
+    /* what a link leads to is replaced, not the link, which may be /dev/stdout */
+    if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode) && realpath(path, target)) path = target;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "file (%.200s): is %s; give the name of a file to write", path,
@@ -261,9 +266,16 @@ octavo_status octavo_gguf_writer_stretch(octavo_gguf_writer *writer, octavo_erro
         left += size;
         left += padding(writer, writer->written + left);
     }
-    if (ftruncate(writer->fd, (off_t)(writer->written + left)) != 0)
-        return fail_io(writer, "made long enough", error);
-    return OCTAVO_OK;
+    /* with its room taken: on some systems reading a hole of a file takes a page, and kills where
+     * there is none */
+    int reason;
+    do
+        reason = posix_fallocate(writer->fd, (off_t)writer->written, (off_t)left);
+    while (reason == EINTR);
+    if (reason == EINVAL || reason == EOPNOTSUPP) /* nothing left, or not known there */
+        reason = ftruncate(writer->fd, (off_t)(writer->written + left)) == 0 ? 0 : errno;
+    errno = reason;
+    return reason == 0 ? OCTAVO_OK : fail_io(writer, "made long enough", error);
 }
 
 const char *octavo_gguf_writer_partial(const octavo_gguf_writer *writer) {

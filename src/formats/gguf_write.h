@@ -58,9 +58,9 @@ void octavo_gguf_writer_add_tensor(octavo_gguf_writer *writer, const octavo_gguf
 OCTAVO_MUST_CHECK octavo_status octavo_gguf_writer_begin(octavo_gguf_writer *writer,
                                                          octavo_error *error);
 
-/* After begin, perhaps with some data written: makes the file as long as it will be, the rest
- * empty, so that it can be opened under octavo_gguf_writer_partial, its name until it is whole.
- * OCTAVO_ERROR_IO. */
+/* After begin, perhaps with some data written: makes the file as long as it will be, with room on
+ * the disk but empty, so that it can be opened under octavo_gguf_writer_partial, its name until it
+ * is whole. OCTAVO_ERROR_IO. */
 OCTAVO_MUST_CHECK octavo_status octavo_gguf_writer_stretch(octavo_gguf_writer *writer,
                                                            octavo_error *error);
 const char *octavo_gguf_writer_partial(const octavo_gguf_writer *writer);

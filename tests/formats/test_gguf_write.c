@@ -145,10 +145,52 @@ static void test_refused(void **state) {
     assert_null(writer);
 }
 
+/* Reading what is not written yet must not need room that the disk may not have then. */
+static void test_stretched_has_room(void **state) {
+    const octavo_gguf_tensor like = {.name = "a", .n_dims = 1, .extent = {1 << 18, 1, 1, 1}};
+    octavo_gguf_writer *writer = NULL;
+    octavo_error error;
+    struct stat facts;
+    (void)state;
+    must(octavo_gguf_writer_open(path, &writer, &error), &error);
+    octavo_gguf_writer_add_tensor(writer, &like, OCTAVO_GGML_F32);
+    must(octavo_gguf_writer_begin(writer, &error), &error);
+    must(octavo_gguf_writer_stretch(writer, &error), &error);
+    assert_int_equal(stat(octavo_gguf_writer_partial(writer), &facts), 0);
+    assert_in_range(facts.st_size, 1 << 20, (1 << 20) + 4096);
+    assert_in_range(facts.st_blocks * 512, 1 << 20, 1 << 22);
+    octavo_gguf_writer_close(&writer);
+}
+
+/* The link stays and what it leads to is replaced. */
+static void test_link(void **state) {
+    char link[sizeof path];
+    octavo_gguf_writer *writer = NULL;
+    octavo_error error;
+    struct stat facts;
+    (void)state;
+    snprintf(link, sizeof link, "%s/link", folder);
+    FILE *old = fopen(path, "wb");
+    assert_non_null(old);
+    fclose(old);
+    assert_int_equal(symlink(path, link), 0);
+    must(octavo_gguf_writer_open(link, &writer, &error), &error);
+    must(octavo_gguf_writer_begin(writer, &error), &error);
+    must(octavo_gguf_writer_finish(writer, &error), &error);
+    octavo_gguf_writer_close(&writer);
+    assert_int_equal(lstat(link, &facts), 0);
+    assert_true(S_ISLNK(facts.st_mode));
+    assert_int_equal(stat(path, &facts), 0);
+    assert_true(facts.st_size > 0);
+    assert_int_equal(unlink(link), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_are_equal),
         cmocka_unit_test(test_unfinished_leaves_nothing),
+        cmocka_unit_test(test_stretched_has_room),
+        cmocka_unit_test(test_link),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("gguf_write", tests, setup, teardown);
