@@ -14,6 +14,8 @@
 #include "cli/report.h"
 #include "cli/rows.h"
 
+#include <string.h>
+
 typedef struct logits_options {
     const char *ids, *out, *hidden;
     bool has_last;
@@ -161,6 +163,11 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
         return octavo_cli_usage("logits (command line): %s is missing; usage: octavo logits MODEL "
                                 "--ids FILE --out FILE.npy",
                                 options.ids ? "--out FILE.npy" : "--ids FILE");
+    if (options.out && options.hidden && strcmp(options.out, options.hidden) == 0)
+        return octavo_cli_usage(
+            "logits (command line): --out and --hidden would both write %s; give "
+            "two names",
+            options.out);
 
     octavo_error error;
     octavo_ids ids = {0};

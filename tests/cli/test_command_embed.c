@@ -153,6 +153,10 @@ static void test_hidden(void **state) {
     process_result r = OCTAVO("[1]", "logits", TINY_LLAMA, "--ids", "-");
     assert_int_equal(r.status, 2);
     process_free(&r);
+    r = OCTAVO("[1]", "logits", TINY_LLAMA, "--ids", "-", "--hidden", "-", "--out", "-");
+    assert_int_equal(r.status, 2);
+    assert_true(process_says(&r, "two names"));
+    process_free(&r);
 }
 
 /* ---- text ---- */
