@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "cli/stop.h"
 
+#include <math.h>
+
 octavo_status octavo_session_init(octavo_session *out, octavo_model *model, octavo_error *error) {
     octavo_session session = {.model = model, .facts = octavo_model_describe(model)};
     const size_t vocabulary = (size_t)session.facts.vocabulary;
@@ -159,6 +161,11 @@ static octavo_status generate(generation *g, octavo_error *error) {
         }
         int32_t id =
             octavo_sampler_next(g->sampler, session->logits, session->ids.data, session->ids.n);
+        if (!isfinite(session->logits[id]))
+            return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                               "answer (token %zu): the model's logits are not all numbers; its "
+                               "file is damaged, or --precision exact helps",
+                               g->answer->ids.n);
         if (!g->options->ignores_end && octavo_tokenizer_is_eog(tokenizer, id)) {
             g->answer->finish = OCTAVO_FINISH_STOP;
             return OCTAVO_OK;

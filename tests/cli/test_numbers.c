@@ -219,8 +219,9 @@ static void test_inspect(void **state) {
     process_free(&result);
 }
 
-/* Weights that are not numbers give no perplexity, least of all a "nan" that JSON does not know. */
-static void test_perplexity_of_garbage(void **state) {
+/* Weights that are not numbers give no perplexity, least of all a "nan" that JSON does not know,
+ * and no answer of the first id again and again. */
+static void test_garbage(void **state) {
     (void)state;
     char path[] = "/tmp/octavo-garbage-XXXXXX";
     FILE *from = fopen(TINY_LLAMA, "rb"), *to = fdopen(mkstemp(path), "wb");
@@ -235,6 +236,14 @@ static void test_perplexity_of_garbage(void **state) {
     assert_int_equal(result.out_bytes, 0);
     assert_true(process_says(&result, "not all numbers"));
     process_free(&result);
+    for (int i = 0; i < 2; i++) {
+        result = OCTAVO("", "run", path, "--raw", "-p", "some text", "-n", "4", "--temperature",
+                        i ? "1" : "0", "--json");
+        assert_int_equal(result.status, 1);
+        assert_int_equal(result.out_bytes, 0);
+        assert_true(process_says(&result, "not all numbers"));
+        process_free(&result);
+    }
     assert_int_equal(remove(path), 0);
 }
 
@@ -305,12 +314,9 @@ static void test_bench_machine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_logits_errors),
-        cmocka_unit_test(test_perplexity),
-        cmocka_unit_test(test_inspect),
-        cmocka_unit_test(test_perplexity_of_garbage),
-        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_logits),        cmocka_unit_test(test_logits_errors),
+        cmocka_unit_test(test_perplexity),    cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_garbage),       cmocka_unit_test(test_bench),
         cmocka_unit_test(test_bench_machine),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
