@@ -9,11 +9,14 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "text/bpe_alphabet.h"
 #include "text/tokenizer_utf8.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { MAX_SPECIAL = 1 << 16 }; /* they need no bytes of the file, so it could claim any number */
 
 static const char *const first_names[] = {
     "<unk>",
@@ -60,6 +63,11 @@ static octavo_status read_counts(tekken_file *file) {
     octavo_status status = read_count(file, "default_num_special_tokens", &file->n_special);
     if (status == OCTAVO_OK) status = read_count(file, "default_vocab_size", &file->n_tokens);
     if (status != OCTAVO_OK) return status;
+    if (file->n_special > MAX_SPECIAL)
+        return octavo_fail(file->error, OCTAVO_ERROR_FORMAT,
+                           "its \"config\" says %zu special tokens, more than %d; the file is "
+                           "damaged",
+                           file->n_special, (int)MAX_SPECIAL);
     size_t n_given = json_array_size(json_object_get(file->root, "vocab"));
     if (file->n_special > file->n_tokens || file->n_tokens - file->n_special > n_given)
         return octavo_fail(file->error, OCTAVO_ERROR_FORMAT,
@@ -69,29 +77,26 @@ static octavo_status read_counts(tekken_file *file) {
     return OCTAVO_OK;
 }
 
-/* The name of special token i, or NULL where it has none. */
-static const json_t *find_special(const json_t *list, size_t i) {
-    const json_t *at_place = json_array_get(list, i); /* nearly always */
-    for (size_t k = 0; k <= json_array_size(list); k++) {
-        const json_t *entry = k == 0 ? at_place : json_array_get(list, k - 1);
+/* Sets names[i] to what special token i is called, NULL where it has none: mostly by its place, but
+ * its "rank" says it. */
+static void find_specials(const json_t *list, const json_t **names, size_t n) {
+    const json_t *entry;
+    size_t i;
+    json_array_foreach(list, i, entry) {
         const json_t *rank = json_object_get(entry, "rank");
-        if (json_is_integer(rank) && json_integer_value(rank) == (json_int_t)i)
-            return json_object_get(entry, "token_str");
+        const json_int_t at = json_is_integer(rank) ? json_integer_value(rank) : -1;
+        if (at >= 0 && at < (json_int_t)n && !names[at])
+            names[at] = json_object_get(entry, "token_str");
     }
-    return NULL;
 }
 
-static octavo_status put_special(tekken_file *file, size_t i) {
-    const json_t *list = json_object_get(file->root, "special_tokens");
+static octavo_status put_special(tekken_file *file, size_t i, const json_t *name, bool is_first) {
     char filler[32];
     (void)snprintf(filler, sizeof filler, "<SPECIAL_%zu>", i);
     octavo_text text = {filler, strlen(filler)};
-    if (json_is_array(list)) {
-        const json_t *name = i < json_array_size(list) ? find_special(list, i) : NULL;
-        if (name != NULL) text = (octavo_text){json_string_value(name), json_string_length(name)};
-    } else if (i < OCTAVO_COUNT(first_names)) {
+    if (is_first && i < OCTAVO_COUNT(first_names))
         text = (octavo_text){first_names[i], strlen(first_names[i])};
-    }
+    if (name != NULL) text = (octavo_text){json_string_value(name), json_string_length(name)};
     if (text.length == 0)
         return octavo_fail(file->error, OCTAVO_ERROR_FORMAT,
                            "special token %zu has no text; the file is damaged", i);
@@ -112,8 +117,13 @@ static octavo_status put_specials(tekken_file *file) {
                            "it has %zu \"special_tokens\" where its \"config\" says %zu; the file "
                            "is damaged",
                            json_array_size(list), file->n_special);
+    const json_t **names = octavo_alloc_zero(file->n_special + 1, sizeof *names);
+    if (names == NULL)
+        return octavo_fail_memory(file->error, "vocabulary", file->n_special * sizeof *names);
+    find_specials(list, names, json_array_size(list));
     for (size_t i = 0; i < file->n_special && status == OCTAVO_OK; i++)
-        status = put_special(file, i);
+        status = put_special(file, i, names[i], !json_is_array(list));
+    octavo_free(names);
     return status;
 }
 

@@ -83,6 +83,31 @@ static void test_tekken_first_version(void **state) {
     json_decref(tekken);
 }
 
+/* Special tokens in no order, as many as there may be: each gets its name, and in no time. */
+static void test_tekken_order(void **state) {
+    enum { N = 1 << 16 };
+    (void)state;
+    json_t *tekken = load(DATA "tekken/tekken.json");
+    json_t *list = json_array(), *config = json_object_get(tekken, "config");
+    for (int i = N - 1; i >= 0; i--) {
+        char name[16];
+        snprintf(name, sizeof name, "<s%d>", i);
+        json_array_append_new(list, json_pack("{s:i, s:s}", "rank", i, "token_str", name));
+    }
+    json_object_set_new(tekken, "special_tokens", list);
+    json_object_set_new(config, "default_num_special_tokens", json_integer(N));
+    json_object_set_new(config, "default_vocab_size", json_integer(N + 256));
+    octavo_vocab_source source = {.name = "tekken.json", .config_name = ""};
+    octavo_tokenizer *t = NULL;
+    octavo_error error = {0};
+    if (octavo_tokenizer_from_tekken(&source, tekken, &t, &error) != OCTAVO_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(octavo_tokenizer_find(t, "<s7>", 4), 7);
+    assert_int_equal(octavo_tokenizer_find(t, "<s65535>", 8), N - 1);
+    octavo_tokenizer_destroy(&t);
+    json_decref(tekken);
+}
+
 /* Where the refused changes are made. */
 typedef struct change {
     const char *where, *key; /* an object by its key, or "" for the top; then the key in it */
@@ -100,6 +125,7 @@ static void test_tekken_refusals(void **state) {
         {"config", "default_vocab_size", "100000", "incomplete"},
         {"config", "default_num_special_tokens", "\"x\"", "default_num_special_tokens"},
         {"config", "default_num_special_tokens", "2", "special_tokens"},
+        {"config", "default_num_special_tokens", "16777216", "special tokens"},
         {"", "special_tokens", "{}", "special_tokens"},
         {"", "special_tokens", "[{\"rank\":0,\"token_str\":\"\"}]", "special token 0"},
         {"", "vocab", "[]", "vocab"},
@@ -219,10 +245,15 @@ static void test_configuration(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentencepiece),   cmocka_unit_test(test_sentencepiece_whole),
-        cmocka_unit_test(test_tekken),          cmocka_unit_test(test_tekken_first_version),
-        cmocka_unit_test(test_tekken_refusals), cmocka_unit_test(test_sentencepiece_damage),
-        cmocka_unit_test(test_configuration),   cmocka_unit_test(test_tiktoken_lists),
+        cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_sentencepiece_whole),
+        cmocka_unit_test(test_tekken),
+        cmocka_unit_test(test_tekken_first_version),
+        cmocka_unit_test(test_tekken_order),
+        cmocka_unit_test(test_tekken_refusals),
+        cmocka_unit_test(test_sentencepiece_damage),
+        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_tiktoken_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
