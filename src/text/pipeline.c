@@ -75,8 +75,14 @@ static octavo_status spell_pieces(octavo_tokenizer *t, const octavo_vocab *vocab
     octavo_status status = OCTAVO_OK;
     uint32_t *offsets = octavo_arena_alloc(&t->arena, (vocab->n_tokens + 1) * sizeof(*offsets));
     for (size_t i = 0; i < vocab->n_tokens && offsets != NULL; i++) {
-        octavo_pipeline_decode(t->pipeline, vocab->tokens[i], octavo_vocab_is_added(vocab, i),
-                               is_first, &bytes);
+        if (!octavo_pipeline_decode(t->pipeline, vocab->tokens[i], octavo_vocab_is_added(vocab, i),
+                                    is_first, &bytes)) {
+            octavo_buffer_deinit(&bytes);
+            return octavo_fail(error, OCTAVO_ERROR_FORMAT,
+                               "decoder: it makes a text of token %zu that is too long; the file "
+                               "is damaged",
+                               i);
+        }
         if (bytes.size > UINT32_MAX / 2) break;
         offsets[i + 1] = (uint32_t)bytes.size;
     }

@@ -157,14 +157,15 @@ typedef struct octavo_pipeline_scratch {
 
 void octavo_pipeline_scratch_deinit(octavo_pipeline_scratch *scratch);
 
-/* The steps. Normalizing appends to `out`, what decoding gives for a token too. */
+/* The steps. Normalizing appends to `out`, what decoding gives for a token too; false where that is
+ * longer than a token may be. */
 OCTAVO_MUST_CHECK octavo_status octavo_pipeline_normalize(const octavo_pipeline *pipeline,
                                                           const char *text, size_t length,
                                                           octavo_buffer *out, octavo_error *error);
 OCTAVO_MUST_CHECK octavo_status octavo_pipeline_split(octavo_encoder *encoder, const char *text,
                                                       size_t length, octavo_error *error);
-void octavo_pipeline_decode(const octavo_pipeline *pipeline, octavo_text token, bool is_added,
-                            bool is_first, octavo_buffer *out);
+OCTAVO_MUST_CHECK bool octavo_pipeline_decode(const octavo_pipeline *pipeline, octavo_text token,
+                                              bool is_added, bool is_first, octavo_buffer *out);
 /* Whether the first token of a text may be spelled differently from the others. */
 bool octavo_pipeline_minds_first(const octavo_pipeline *pipeline);
 

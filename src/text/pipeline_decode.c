@@ -14,8 +14,10 @@ static bool starts_with(octavo_text text, size_t at, octavo_text what) {
            memcmp(text.data + at, what.data, what.length) == 0;
 }
 
+enum { TEXT_MAX = 2 * OCTAVO_VOCAB_TEXT_MAX }; /* steps may not blow a token up without end */
+
 static void replace(octavo_text text, octavo_text what, octavo_text with, octavo_buffer *out) {
-    for (size_t at = 0; at < text.length;) {
+    for (size_t at = 0; at < text.length && out->size <= TEXT_MAX;) {
         if (starts_with(text, at, what)) {
             octavo_buffer_append(out, with.data, with.length);
             at += what.length;
@@ -127,20 +129,22 @@ static bool run_step(const octavo_decoder_step *step, octavo_text text, bool is_
     return false;
 }
 
-void octavo_pipeline_decode(const octavo_pipeline *pipeline, octavo_text token, bool is_added,
+bool octavo_pipeline_decode(const octavo_pipeline *pipeline, octavo_text token, bool is_added,
                             bool is_first, octavo_buffer *out) {
     octavo_buffer buffers[2] = {{0}, {0}};
     bool is_done = false;
-    for (size_t i = 0; i < pipeline->n_decoders && !is_done; i++) {
+    for (size_t i = 0; i < pipeline->n_decoders && !is_done && token.length <= TEXT_MAX; i++) {
         octavo_buffer *to = &buffers[i & 1];
         octavo_buffer_clear(to);
         is_done = run_step(&pipeline->decoders[i], token, is_added, is_first, to);
         if (to->failed) out->failed = true;
         token = (octavo_text){to->data, to->failed ? 0 : to->size};
     }
-    octavo_buffer_append(out, token.data, token.length);
+    const bool is_short = token.length <= TEXT_MAX;
+    if (is_short) octavo_buffer_append(out, token.data, token.length);
     octavo_buffer_deinit(&buffers[0]);
     octavo_buffer_deinit(&buffers[1]);
+    return is_short;
 }
 
 bool octavo_pipeline_minds_first(const octavo_pipeline *pipeline) {

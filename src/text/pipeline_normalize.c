@@ -10,7 +10,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#define TEXT_MAX ((size_t)1 << 32) /* steps may not blow a text up without end */
+/* Steps may not blow a text up without end. */
+#define MORE_MAX ((size_t)64 << 10)
+enum { TIMES_MAX = 64 };
 
 static void put_point(octavo_buffer *out, uint32_t point) {
     utf8proc_uint8_t bytes[4];
@@ -60,26 +62,27 @@ static void strip(const octavo_normalizer_step *step, const char *text, size_t l
 typedef struct replacer {
     octavo_text content;
     octavo_buffer *out;
+    size_t most; /* bytes */
 } replacer;
 
 static octavo_status replace_span(void *cookie, const char *text, size_t begin, size_t end,
                                   bool is_match, octavo_error *error) {
     replacer *r = cookie;
-    (void)error;
     if (is_match)
         octavo_buffer_append(r->out, r->content.data, r->content.length);
     else
         octavo_buffer_append(r->out, text + begin, end - begin);
-    if (r->out->size > TEXT_MAX)
+    if (r->out->size > r->most)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                           "tokenizer: a normalizer makes more than %zu bytes of the text; cut it",
-                           TEXT_MAX);
+                           "tokenizer: its normalizers make more than %zu bytes of the text; is "
+                           "tokenizer.json damaged?",
+                           r->most);
     return OCTAVO_OK;
 }
 
 static octavo_status run_step(const octavo_normalizer_step *step, const char *text, size_t length,
-                              octavo_buffer *out, octavo_error *error) {
-    replacer r = {.content = step->text, .out = out};
+                              size_t most, octavo_buffer *out, octavo_error *error) {
+    replacer r = {.content = step->text, .out = out, .most = most};
     switch (step->type) {
     case OCTAVO_NORMALIZER_FORM:
         octavo_normalize(out, step->form, text, length);
@@ -111,12 +114,13 @@ static octavo_status run_step(const octavo_normalizer_step *step, const char *te
 octavo_status octavo_pipeline_normalize(const octavo_pipeline *pipeline, const char *text,
                                         size_t length, octavo_buffer *out, octavo_error *error) {
     octavo_buffer buffers[2] = {{0}, {0}};
+    const size_t most = out->size + TIMES_MAX * length + MORE_MAX;
     octavo_status status = OCTAVO_OK;
     for (size_t i = 0; i < pipeline->n_normalizers && length != 0 && status == OCTAVO_OK; i++) {
         bool is_last = i + 1 == pipeline->n_normalizers;
         octavo_buffer *to = is_last ? out : &buffers[i & 1];
         if (!is_last) octavo_buffer_clear(to);
-        status = run_step(&pipeline->normalizers[i], text, length, to, error);
+        status = run_step(&pipeline->normalizers[i], text, length, most, to, error);
         if (status == OCTAVO_OK && to->failed) status = octavo_fail_memory(error, "text", length);
         text = to->data;
         length = to->size;

@@ -30,6 +30,12 @@ static octavo_status build(const char *text, const char *config, octavo_tokenize
     return status;
 }
 
+/* Eight steps that make 16777216 bytes of one. */
+#define TWICE_OF(x) x "," x
+#define EIGHTFOLD                                                                                  \
+    TWICE_OF(TWICE_OF(TWICE_OF("{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"             \
+                               "\"content\":\"aaaaaaaa\"}")))
+
 typedef struct bad_file {
     const char *text;
     octavo_status status;
@@ -102,6 +108,8 @@ static void test_bad_files(void **state) {
          OCTAVO_ERROR_UNSUPPORTED, "a verb"},
         {"{" GOOD ",\"decoder\":{\"type\":\"CTC\"}}", OCTAVO_ERROR_UNSUPPORTED,
          "the decoder \"CTC\""},
+        {"{" GOOD ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[" EIGHTFOLD "]}}",
+         OCTAVO_ERROR_FORMAT, "decoder: it makes a text of token 0"},
         {"{" GOOD ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"a\",0],"
          "\"cls\":[\"b\",9]}}",
          OCTAVO_ERROR_FORMAT, "token 9, which does not exist"},
@@ -117,6 +125,22 @@ static void test_bad_files(void **state) {
             strstr(error.message, "x/tokenizer.json") == NULL || t != NULL)
             fail_msg("%s: %s (%d)", files[i].text, error.message, (int)status);
     }
+}
+
+/* A text that normalizers blow up is refused before it fills the memory. */
+static void test_exploding_normalizers(void **state) {
+    (void)state;
+    octavo_tokenizer *t = NULL;
+    octavo_error error = {0};
+    size_t n = 0;
+    const octavo_status status = build("{" GOOD ",\"normalizer\":{\"type\":\"Sequence\","
+                                       "\"normalizers\":[" EIGHTFOLD "]}}",
+                                       NULL, &t, &error);
+    assert_int_equal(status, OCTAVO_OK);
+    assert_int_equal(octavo_tokenizer_encode(t, "a", 1, 0, NULL, 0, &n, &error),
+                     OCTAVO_ERROR_LIMIT);
+    assert_non_null(strstr(error.message, "normalizers make more than"));
+    octavo_tokenizer_destroy(&t);
 }
 
 static void test_config(void **state) {
@@ -222,7 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_files),          cmocka_unit_test(test_config),
         cmocka_unit_test(test_endless_regex),      cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_added_side_by_side),
+        cmocka_unit_test(test_added_side_by_side), cmocka_unit_test(test_exploding_normalizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
