@@ -40,10 +40,11 @@ octavo_status octavo_input_read(const char *path, octavo_buffer *text, octavo_er
 
 octavo_status octavo_input_line(FILE *stream, octavo_buffer *line, bool *has_line,
                                 octavo_error *error) {
-    int c;
+    int c = EOF;
     octavo_buffer_clear(line);
     octavo_buffer_puts(line, "");
-    while ((c = getc(stream)) != EOF && c != '\n')
+    /* a line without end stops where the memory does */
+    while (!line->failed && (c = getc(stream)) != EOF && c != '\n')
         octavo_buffer_putc(line, (char)c);
     if (line->failed) return octavo_fail_memory(error, "line", line->size);
     if (ferror(stream))
