@@ -76,7 +76,6 @@ int octavo_command_calibrate(const octavo_command *command, int argc, char **arg
                                           octavo_model_choice_group(&choice)};
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
-    choice.context = 512;
     int exit_status = octavo_command_line_parse(&line);
     if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
         return exit_status;
@@ -89,9 +88,10 @@ int octavo_command_calibrate(const octavo_command *command, int argc, char **arg
     octavo_model_options opening = octavo_model_choice_options(&choice);
     /* what an 8-bit or a 16-bit cache does to later layers is not to be measured */
     if (opening.kv_dtype == OCTAVO_KV_DTYPE_AUTO) opening.kv_dtype = OCTAVO_DTYPE_F32;
-    octavo_status status = octavo_model_load(line.arguments[0], opening, &model, &error);
+    octavo_status status = octavo_model_load_windows(line.arguments[0], opening, &model, &error);
     if (status == OCTAVO_OK)
-        status = calibrate(model, line.arguments[1], &options, (size_t)choice.context, &error);
+        status = calibrate(model, line.arguments[1], &options,
+                           (size_t)octavo_model_describe(model).context, &error);
     octavo_model_close(&model);
     return octavo_cli_exit(status, &error);
 }

@@ -195,3 +195,13 @@ octavo_status octavo_model_load_writer(const char *path, octavo_model_options op
                        "model (%s): \"%s\" is an encoder, which writes no text; use octavo embed",
                        path, facts.architecture);
 }
+
+octavo_status octavo_model_load_windows(const char *path, octavo_model_options options,
+                                        octavo_model **model, octavo_error *error) {
+    const bool is_chosen = options.context > 0;
+    if (!is_chosen) options.context = 512;
+    octavo_status status = octavo_model_load_writer(path, options, model, error);
+    if (status != OCTAVO_ERROR_INVALID || is_chosen) return status;
+    options.context = 0;
+    return octavo_model_load_writer(path, options, model, error);
+}

@@ -54,5 +54,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_model_load(const char *path, octavo_model
 OCTAVO_MUST_CHECK octavo_status octavo_model_load_writer(const char *path,
                                                          octavo_model_options options,
                                                          octavo_model **model, octavo_error *error);
+/* The same for commands that cut a text into windows: options.context 0 is 512, or the model's own
+ * if that is less. */
+OCTAVO_MUST_CHECK octavo_status octavo_model_load_windows(const char *path,
+                                                          octavo_model_options options,
+                                                          octavo_model **model,
+                                                          octavo_error *error);
 
 #endif

@@ -67,6 +67,38 @@ static void test_use(void **state) {
     }
 }
 
+/* TINY_LLAMA as a model of so many positions, in /tmp; the caller unlinks. */
+static void write_short(char *path, uint32_t context) {
+    static const char key[] = "llama.context_length";
+    static uint8_t bytes[1 << 20];
+    FILE *in = fopen(TINY_LLAMA, "rb"), *file = fdopen(mkstemp(path), "wb");
+    assert_true(in && file);
+    const size_t size = fread(bytes, 1, sizeof bytes, in);
+    size_t at = 0;
+    while (at + sizeof key + 8 < size && memcmp(bytes + at, key, sizeof key - 1) != 0)
+        at++;
+    memcpy(bytes + at + sizeof key - 1 + 4, &context, sizeof context); /* behind the type */
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(in);
+    fclose(file);
+}
+
+/* Windows are of 512, or of what the model has. */
+static void test_short_model(void **state) {
+    char path[] = "/tmp/octavo-short-cli-XXXXXX";
+    (void)state;
+    write_short(path, 20);
+    expect(OCTAVO(text, "calibrate", path, "-", "--out", out), 0, NULL);
+    process_result result = OCTAVO(text, "perplexity", path, "-", "--json");
+    if (result.status != 0) fail_msg("%s", result.err);
+    json_t *report = process_json(&result);
+    assert_int_equal(json_integer_value(json_object_get(report, "context")), 20);
+    json_decref(report);
+    process_free(&result);
+    expect(OCTAVO(text, "perplexity", path, "-", "--context", "21"), 1, "made for 20");
+    unlink(path);
+}
+
 static void test_errors(void **state) {
     (void)state;
     expect(OCTAVO("", "calibrate", TINY_LLAMA, "-", "--out", out), 1, "empty");
@@ -88,6 +120,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_use),
+        cmocka_unit_test(test_short_model),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
