@@ -75,7 +75,7 @@ enum {
     EOS_ID = 42,
     PAD_ID = 43
 };
-enum { CHARSMAP = 2, DUMMY_PREFIX = 3, EXTRA_SPACES = 4, ESCAPES_SPACES = 5 };
+enum { CHARSMAP = 2, SPACE_PREFIX = 3, EXTRA_SPACES = 4, ESCAPES_SPACES = 5 };
 enum { UNIGRAM = 1, BPE = 2 };
 
 typedef struct model_file {
@@ -145,7 +145,7 @@ static octavo_status read_normalizer(model_file *m, octavo_text bytes, octavo_er
     field f;
     while (next_field(&r, &f)) {
         if (f.number == CHARSMAP && f.kind == 2) vocab->charsmap = f.bytes;
-        if (f.number == DUMMY_PREFIX && f.kind == 0) vocab->add_space_prefix = f.value != 0;
+        if (f.number == SPACE_PREFIX && f.kind == 0) vocab->add_space_prefix = f.value != 0;
         if (f.number == EXTRA_SPACES && f.kind == 0) vocab->merges_spaces = f.value != 0;
         if (f.number == ESCAPES_SPACES && f.kind == 0) m->escapes_spaces = f.value != 0;
     }
