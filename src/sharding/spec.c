@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sharding/spec.h"
+
+bool octavo_split_equal(const octavo_split *a, const octavo_split *b) {
+    if (a->n != b->n) return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->axis[i] != b->axis[i]) return false;
+    return true;
+}
+
+bool octavo_split_has(const octavo_split *split, int axis) {
+    for (int i = 0; i < split->n; i++)
+        if (split->axis[i] == axis) return true;
+    return false;
+}
+
+octavo_split octavo_split_add(octavo_split split, int axis) {
+    split.axis[split.n++] = (uint8_t)axis;
+    return split;
+}
+
+int octavo_split_degree(const octavo_split *split, const octavo_mesh *mesh) {
+    int degree = 1;
+    for (int i = 0; i < split->n; i++)
+        degree *= mesh->degree[split->axis[i]];
+    return degree;
+}
+
+int octavo_split_index(const octavo_split *split, const octavo_mesh *mesh,
+                       const octavo_place *place) {
+    int index = 0;
+    for (int i = 0; i < split->n; i++)
+        index = index * mesh->degree[split->axis[i]] + place->at[split->axis[i]];
+    return index;
+}
+
+octavo_split octavo_split_reduce(const octavo_split *split, const octavo_mesh *mesh) {
+    octavo_split reduced = {0};
+    for (int i = 0; i < split->n; i++)
+        if (mesh->degree[split->axis[i]] > 1) reduced = octavo_split_add(reduced, split->axis[i]);
+    return reduced;
+}
