@@ -117,15 +117,15 @@ static void gather(octavo_builder *builder, const octavo_router *router, int x, 
                    const int *weights, int *gathered) {
     int operands[2];
     if (router->is_for_input || has_orders(builder, weights)) {
-        x = octavo_build_gather(builder, "moe_input_pd", x, route, router);
-        octavo_build_operands(builder, "moe_input_pd", x, weights, gathered, 2);
+        x = octavo_build_gather(builder, "activation_ffw_ted", x, route, router);
+        octavo_build_operands(builder, "activation_ffw_ted", x, weights, gathered, 2);
         return;
     }
     octavo_build_operands(builder, "activation_ffw_td", x, weights, operands, 2);
-    gathered[0] = octavo_build_gather(builder, "moe_input_pd", operands[0], route, router);
-    gathered[1] = operands[1] == operands[0]
-                      ? gathered[0]
-                      : octavo_build_gather(builder, "moe_input_pd", operands[1], route, router);
+    gathered[0] = octavo_build_gather(builder, "activation_ffw_ted", operands[0], route, router);
+    gathered[1] = operands[1] == operands[0] ? gathered[0]
+                                             : octavo_build_gather(builder, "activation_ffw_ted",
+                                                                   operands[1], route, router);
 }
 
 static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x) {

@@ -89,7 +89,15 @@ void octavo_network_deinit(octavo_network *network) {
 
 static int vector_or_none(octavo_builder *builder, const char *name, char axis, const float *vector,
                           int64_t extent) {
-    return vector ? octavo_build_vector(builder, name, axis, vector, extent) : OCTAVO_NO_TENSOR;
+    const char axes[] = {axis, 0};
+    return vector ? octavo_build_vector(builder, name, axes, vector, &extent) : OCTAVO_NO_TENSOR;
+}
+
+/* Likewise on two axes. */
+static int vectors_or_none(octavo_builder *builder, const char *name, const char *axes,
+                           const float *vector, int64_t extent, int64_t width) {
+    const int64_t extents[] = {extent, width};
+    return vector ? octavo_build_vector(builder, name, axes, vector, extents) : OCTAVO_NO_TENSOR;
 }
 
 static octavo_block_desc describe_sizes(const octavo_network *network) {
@@ -136,14 +144,14 @@ static octavo_latent_desc describe_latent(octavo_builder *builder, const octavo_
         .kv_a = octavo_build_weight(builder, "attn_kv_a_weight_dl", &w->latent.kv_a, dl),
         .kv_a_bias =
             vector_or_none(builder, "attn_kv_a_bias_l", 'l', w->latent.kv_a_bias, c->head_dim),
-        .kv_norm = octavo_build_vector(builder, "norm_scale", 'l', w->latent.kv_norm, l->kv_rank),
+        .kv_norm = vector_or_none(builder, "norm_scale", 'l', w->latent.kv_norm, l->kv_rank),
         .k_b = octavo_build_weight(builder, "attn_k_b_weight_nhl", &w->latent.k_b, nhl),
         .v_b = octavo_build_weight(builder, "attn_v_b_weight_nlh", &w->latent.v_b, nlh),
     };
     if (l->q_rank == 0) return desc;
     desc.q_a = octavo_build_weight(builder, "attn_q_a_weight_dl", &w->latent.q_a, dq);
     desc.q_a_bias = vector_or_none(builder, "attn_q_a_bias_l", 'l', w->latent.q_a_bias, l->q_rank);
-    desc.q_norm = octavo_build_vector(builder, "norm_scale", 'l', w->latent.q_norm, l->q_rank);
+    desc.q_norm = vector_or_none(builder, "norm_scale", 'l', w->latent.q_norm, l->q_rank);
     desc.q_b = octavo_build_weight(builder, "attn_q_b_weight_lnh", &w->latent.q_b, qnh);
     return desc;
 }
@@ -152,7 +160,7 @@ static void describe_qkv(octavo_builder *builder, const octavo_model_config *c,
                          const octavo_layer_weights *w, bool has_key, octavo_block_desc *desc) {
     const int64_t dnh[] = {c->d, c->n_heads, c->head_dim},
                   dkh[] = {c->d, c->n_kv_heads, c->head_dim};
-    const int64_t nh = c->n_heads * c->head_dim, kh = c->n_kv_heads * c->head_dim;
+    const int64_t h = c->head_dim;
     const bool is_whole = c->qk_norm == OCTAVO_QK_NORM_WHOLE;
     desc->attn_q = octavo_build_weight(builder, "attn_q_weight_dnh", &w->attn_q, dnh);
     desc->attn_k = desc->attn_v = OCTAVO_NO_TENSOR;
@@ -160,13 +168,17 @@ static void describe_qkv(octavo_builder *builder, const octavo_model_config *c,
         desc->attn_k = octavo_build_weight(builder, "attn_k_weight_dkh", &w->attn_k, dkh);
         desc->attn_v = octavo_build_weight(builder, "attn_v_weight_dkh", &w->attn_v, dkh);
     }
-    desc->attn_q_bias = vector_or_none(builder, "attn_q_bias_nh", 'n', w->attn_q_bias, nh);
-    desc->attn_k_bias = vector_or_none(builder, "attn_k_bias_kh", 'k', w->attn_k_bias, kh);
-    desc->attn_v_bias = vector_or_none(builder, "attn_v_bias_kh", 'k', w->attn_v_bias, kh);
-    desc->q_norm = is_whole ? vector_or_none(builder, "norm_scale", 'n', w->q_norm, nh)
+    desc->attn_q_bias =
+        vectors_or_none(builder, "attn_q_bias_nh", "nh", w->attn_q_bias, c->n_heads, h);
+    desc->attn_k_bias =
+        vectors_or_none(builder, "attn_k_bias_kh", "kh", w->attn_k_bias, c->n_kv_heads, h);
+    desc->attn_v_bias =
+        vectors_or_none(builder, "attn_v_bias_kh", "kh", w->attn_v_bias, c->n_kv_heads, h);
+    desc->q_norm = is_whole ? vectors_or_none(builder, "norm_scale", "nh", w->q_norm, c->n_heads, h)
                             : vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim);
-    desc->k_norm = is_whole ? vector_or_none(builder, "norm_scale", 'k', w->k_norm, kh)
-                            : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
+    desc->k_norm = is_whole
+                       ? vectors_or_none(builder, "norm_scale", "kh", w->k_norm, c->n_kv_heads, h)
+                       : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
 }
 
 /* The cache that a layer, the one at hand or an earlier one, has. */
@@ -243,9 +255,9 @@ static octavo_ffw_desc describe_experts(octavo_builder *builder, const octavo_ne
         .gate = octavo_build_weight(builder, "moe_weights_edf", &w->expert_gate, edf),
         .up = octavo_build_weight(builder, "moe_weights_edf", &w->expert_up, edf),
         .down = octavo_build_weight(builder, "moe_weights_efd", &w->expert_down, efd),
-        .gate_bias = vector_or_none(builder, "moe_bias_ef", 'e', w->expert_gate_bias, e * f),
-        .up_bias = vector_or_none(builder, "moe_bias_ef", 'e', w->expert_up_bias, e * f),
-        .down_bias = vector_or_none(builder, "moe_bias_ed", 'e', w->expert_down_bias, e * c->d),
+        .gate_bias = vectors_or_none(builder, "moe_bias_ef", "ef", w->expert_gate_bias, e, f),
+        .up_bias = vectors_or_none(builder, "moe_bias_ef", "ef", w->expert_up_bias, e, f),
+        .down_bias = vectors_or_none(builder, "moe_bias_ed", "ed", w->expert_down_bias, e, c->d),
     };
 }
 
@@ -256,9 +268,9 @@ static octavo_ffw_desc describe_shared(octavo_builder *builder, const octavo_net
     return (octavo_ffw_desc){
         .width = c->ffw_shared,
         .slices = network->shared_slices,
-        .gate = octavo_build_weight(builder, "shared_weight_df", &w->shared_gate, df),
-        .up = octavo_build_weight(builder, "shared_weight_df", &w->shared_up, df),
-        .down = octavo_build_weight(builder, "shared_weight_fd", &w->shared_down, fd),
+        .gate = octavo_build_weight(builder, "ffw_weight_df", &w->shared_gate, df),
+        .up = octavo_build_weight(builder, "ffw_weight_df", &w->shared_up, df),
+        .down = octavo_build_weight(builder, "ffw_weight_fd", &w->shared_down, fd),
         .gate_bias = OCTAVO_NO_TENSOR,
         .up_bias = OCTAVO_NO_TENSOR,
         .down_bias = OCTAVO_NO_TENSOR,
@@ -270,8 +282,9 @@ static void describe_sparse(octavo_builder *builder, const octavo_network *netwo
     const octavo_model_config *c = &network->config;
     const int64_t de[] = {c->d, c->n_experts}, d1[] = {c->d, 1};
     desc->ffw_kind = OCTAVO_FFW_EXPERTS;
-    desc->router_weight = octavo_build_weight(builder, "router_weight_de", &w->router, de);
-    desc->router_bias = vector_or_none(builder, "router_bias_e", 'e', w->router_bias, c->n_experts);
+    desc->router_weight = octavo_build_weight(builder, "moe_router_de", &w->router, de);
+    desc->router_bias =
+        vector_or_none(builder, "moe_router_bias_e", 'e', w->router_bias, c->n_experts);
     desc->choice_bias =
         vector_or_none(builder, "router_choice_bias_e", 'e', w->choice_bias, c->n_experts);
     desc->ffw = describe_experts(builder, network, w);
@@ -310,7 +323,7 @@ static int build_norm(octavo_builder *builder, const octavo_network *network, co
     if (!scale) return x;
     const octavo_norm_desc norm = {
         .kind = c->norm,
-        .scale = octavo_build_vector(builder, "norm_scale", 'd', scale, c->d),
+        .scale = vector_or_none(builder, "norm_scale", 'd', scale, c->d),
         .bias = vector_or_none(builder, "norm_bias", 'd', bias, c->d),
         .eps = c->norm_eps,
     };

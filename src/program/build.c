@@ -114,13 +114,14 @@ int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_
     return add_tensor(builder, tensor);
 }
 
-int octavo_build_vector(octavo_builder *builder, const char *name, char axis, const float *vector,
-                        int64_t extent) {
-    return add_tensor(builder, (octavo_tensor){.name = name,
-                                               .kind = OCTAVO_TENSOR_VECTOR,
-                                               .axes = {axis},
-                                               .extent = {extent},
-                                               .vector = vector});
+int octavo_build_vector(octavo_builder *builder, const char *name, const char *axes,
+                        const float *vector, const int64_t *extent) {
+    octavo_tensor tensor = {.name = name, .kind = OCTAVO_TENSOR_VECTOR, .vector = vector};
+    for (int i = 0; axes[i]; i++) {
+        tensor.axes[i] = axes[i];
+        tensor.extent[i] = extent[i];
+    }
+    return add_tensor(builder, tensor);
 }
 
 int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
@@ -159,8 +160,8 @@ int octavo_build_norm(octavo_builder *builder, const char *name, int x,
     if (!octavo_is_activation(in, false) || slices.cut[slices.n] != octavo_width_of(in))
         return octavo_build_reject(builder, name,
                                    "norm of something that is not rows of that width");
-    if (!scale || scale->extent[0] != octavo_width_of(in) ||
-        (bias && bias->extent[0] != octavo_width_of(in)))
+    if (!scale || octavo_elements_of(scale) != octavo_width_of(in) ||
+        (bias && octavo_elements_of(bias) != octavo_width_of(in)))
         return octavo_build_reject(builder, name, "norm scale or bias of another width");
     if (bias && desc->kind == OCTAVO_NORM_RMS)
         return octavo_build_reject(builder, name, "a bias at an RMS norm");
@@ -245,7 +246,7 @@ int octavo_build_matmul(octavo_builder *builder, const char *name, int x, int we
         return octavo_build_reject(builder, name, "input and weight differ in width");
     if (!octavo_has_order(in->order, w->weight))
         return octavo_build_reject(builder, name, "input and weight differ in order");
-    if (w->weight->n != extent0 * extent1 || (b && b->extent[0] != w->weight->n))
+    if (w->weight->n != extent0 * extent1 || (b && octavo_elements_of(b) != w->weight->n))
         return octavo_build_reject(builder, name,
                                    "outputs of the weight, the bias and the result differ");
     char full[OCTAVO_TENSOR_AXES + 1] = {in->axes[0]};

@@ -31,8 +31,9 @@ enum { OCTAVO_MAX_OPERANDS = 8 };
  * "ffw_weight_df". */
 int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_weight *weight,
                         const int64_t *extent);
-int octavo_build_vector(octavo_builder *builder, const char *name, char axis, const float *vector,
-                        int64_t extent);
+/* On one axis, or on several with the last one fastest. */
+int octavo_build_vector(octavo_builder *builder, const char *name, const char *axes,
+                        const float *vector, const int64_t *extent);
 /* Of the layer at hand; later layers may read it too. */
 int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
                        int64_t head_dim);

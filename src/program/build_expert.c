@@ -73,7 +73,7 @@ int octavo_build_expert_matmul(octavo_builder *builder, const char *name, int x,
         return octavo_build_reject(builder, name, "input and weights differ in width");
     if (!octavo_has_order(in->order, w->weight))
         return octavo_build_reject(builder, name, "input and weights differ in order");
-    if (b && b->extent[0] != w->weight->stack * w->weight->n)
+    if (b && octavo_elements_of(b) != w->weight->stack * w->weight->n)
         return octavo_build_reject(builder, name, "outputs of weights and biases differ");
     const char axes[] = {'p', axis, 0};
     const int64_t extent[] = {in->extent[0], w->weight->n};

@@ -237,7 +237,8 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
 static size_t weight_bytes_of(const octavo_tensor *tensor) {
     if (tensor->kind == OCTAVO_TENSOR_WEIGHT)
         return octavo_weight_bytes(tensor->weight->type, tensor->weight->n, tensor->weight->k);
-    return tensor->kind == OCTAVO_TENSOR_VECTOR ? (size_t)tensor->extent[0] * sizeof(float) : 0;
+    return tensor->kind == OCTAVO_TENSOR_VECTOR ? (size_t)octavo_elements_of(tensor) * sizeof(float)
+                                                : 0;
 }
 
 /* Rows of a tensor in a step of so many tokens. */

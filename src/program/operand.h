@@ -23,6 +23,11 @@ static inline int64_t octavo_width_of(const octavo_tensor *tensor) {
     return width;
 }
 
+/* Of a vector. */
+static inline int64_t octavo_elements_of(const octavo_tensor *tensor) {
+    return tensor->extent[0] * octavo_width_of(tensor);
+}
+
 /* Rows that the tensor has in the step at hand. */
 static inline int64_t octavo_rows_of(octavo_run *run, int id) {
     const octavo_tensor *tensor = octavo_tensor_at(run, id);

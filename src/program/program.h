@@ -39,7 +39,7 @@ enum {
 typedef enum octavo_tensor_kind {
     OCTAVO_TENSOR_ACTIVATION, /* f32 or q8 rows in the arena of the step */
     OCTAVO_TENSOR_WEIGHT,     /* packed matrix */
-    OCTAVO_TENSOR_VECTOR,     /* f32 weight of one axis: norm scales, biases */
+    OCTAVO_TENSOR_VECTOR,     /* f32 weight of few values: norm scales, biases */
     OCTAVO_TENSOR_CACHE,      /* keys and values of one layer */
     OCTAVO_TENSOR_INPUT,      /* handed in with the step: ids, positions, token types */
 } octavo_tensor_kind;
@@ -66,7 +66,7 @@ typedef struct octavo_tensor {
     const int32_t *order;               /* of an activation's row, as that of a weight */
 
     const octavo_weight *weight; /* OCTAVO_TENSOR_WEIGHT */
-    const float *vector;         /* OCTAVO_TENSOR_VECTOR: [extent[0]] */
+    const float *vector;         /* OCTAVO_TENSOR_VECTOR: [extent[0], ...] */
 
     /* The memory plan of activations. */
     size_t row_bytes; /* one t or r, rounded up to OCTAVO_ALIGN */

@@ -179,17 +179,18 @@ static void build(octavo_program *program, const weights *w, const octavo_router
     octavo_error error;
     octavo_build_start(&b, program, MAX_TOKENS, MAX_TOKENS, true);
     int embed = octavo_build_weight(&b, "emb_weight_vd", &w->embed.weight, vd);
-    int route = octavo_build_weight(&b, "router_weight_de", &w->router.weight, de);
+    int route = octavo_build_weight(&b, "moe_router_de", &w->router.weight, de);
     int gate = octavo_build_weight(&b, "moe_weights_edf", &w->gate.weight, edf);
     int up = octavo_build_weight(&b, "moe_weights_edf", &w->up.weight, edf);
     int down = octavo_build_weight(&b, "moe_weights_efd", &w->down.weight, efd);
     int output = octavo_build_weight(&b, "vocab_dv", &w->output.weight, dv);
     int bias =
-        has_bias ? octavo_build_vector(&b, "router_choice_bias_e", 'e', m.bias, EXPERTS) : none;
+        has_bias ? octavo_build_vector(&b, "router_choice_bias_e", "e", m.bias, &(int64_t){EXPERTS})
+                 : none;
     int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
     int logits = octavo_build_matmul(&b, "router_logits_te", x, route, none, d, "e", EXPERTS, 1);
     int chosen = octavo_build_route(&b, "router_choice_tc", logits, bias, router);
-    int rows = octavo_build_gather(&b, "moe_input_pd", x, chosen, router);
+    int rows = octavo_build_gather(&b, "activation_ffw_ted", x, chosen, router);
     int g = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, gate, none, chosen, d, 'f');
     int u = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, up, none, chosen, d, 'f');
     int hidden = octavo_build_gate(&b, "moe_hidden_pf", g, u, OCTAVO_ACTIVATION_SILU, 0.0f);
@@ -329,7 +330,7 @@ static void test_bad_groups(void **state) {
         octavo_error error;
         octavo_build_start(&b, &program, MAX_TOKENS, MAX_TOKENS, true);
         int embed = octavo_build_weight(&b, "emb_weight_vd", &w.embed.weight, vd);
-        int route = octavo_build_weight(&b, "router_weight_de", &w.router.weight, de);
+        int route = octavo_build_weight(&b, "moe_router_de", &w.router.weight, de);
         int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
         int logits = octavo_build_matmul(&b, "router_logits_te", x, route, OCTAVO_NO_TENSOR,
                                          octavo_slices_make(D, 1), "e", EXPERTS, 1);

@@ -37,7 +37,7 @@ static int add_layer(octavo_builder *b, const weights *w, int x, int table) {
     const octavo_slices d = octavo_slices_make(D, 32), f = octavo_slices_make(FFW, 32);
     const int64_t dnh[] = {D, HEADS, DIM}, dkh[] = {D, KV_HEADS, DIM}, nhd[] = {HEADS, DIM, D};
     const int64_t df[] = {D, FFW}, fd[] = {FFW, D};
-    int norm = octavo_build_vector(b, "norm_scale", 'd', ones, D);
+    int norm = octavo_build_vector(b, "norm_scale", "d", ones, &(int64_t){D});
     int qkv[3] = {octavo_build_weight(b, "attn_q_weight_dnh", &w->q, dnh),
                   octavo_build_weight(b, "attn_k_weight_dkh", &w->k, dkh),
                   octavo_build_weight(b, "attn_v_weight_dkh", &w->v, dkh)};
@@ -232,7 +232,8 @@ static void test_mistakes(void **state) {
                                    embed, 1.0f);
         if (mistake == 6) octavo_build_trace(&b, b.program->ids);
         if (mistake == 7) octavo_build_hidden(&b, x);
-        int norm = octavo_build_vector(&b, "norm_scale", 'd', ones, mistake == 1 ? D - 1 : D);
+        int norm =
+            octavo_build_vector(&b, "norm_scale", "d", ones, &(int64_t){mistake == 1 ? D - 1 : D});
         const octavo_norm_desc rms = {.scale = norm,
                                       .bias = mistake == 4 ? norm : OCTAVO_NO_TENSOR};
         x = octavo_build_norm(&b, "prelogit_td", x, &rms, octavo_slices_make(D, 1));
