@@ -141,14 +141,14 @@ static int experts(octavo_builder *builder, const octavo_block_desc *desc, int x
     int route =
         octavo_build_route(builder, "router_choice_tc", logits, desc->choice_bias, &desc->router);
     gather(builder, &desc->router, x, route, weights, gathered);
-    int gate = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[0], ffw->gate,
+    int gate = octavo_build_expert_matmul(builder, "moe_hidden_tef", gathered[0], ffw->gate,
                                           ffw->gate_bias, route, desc->d_slices, 'f');
-    int up = octavo_build_expert_matmul(builder, "moe_hidden_pf", gathered[1], ffw->up,
+    int up = octavo_build_expert_matmul(builder, "moe_hidden_tef", gathered[1], ffw->up,
                                         ffw->up_bias, route, desc->d_slices, 'f');
-    int hidden =
-        octavo_build_gate(builder, "moe_hidden_pf", gate, up, desc->activation, desc->swiglu_limit);
-    octavo_build_operands(builder, "moe_hidden_pf", hidden, &ffw->down, &operand, 1);
-    int out = octavo_build_expert_matmul(builder, "moe_out_pd", operand, ffw->down, ffw->down_bias,
+    int hidden = octavo_build_gate(builder, "moe_hidden_tef", gate, up, desc->activation,
+                                   desc->swiglu_limit);
+    octavo_build_operands(builder, "moe_hidden_tef", hidden, &ffw->down, &operand, 1);
+    int out = octavo_build_expert_matmul(builder, "moe_out_ted", operand, ffw->down, ffw->down_bias,
                                          route, ffw->slices, 'd');
     return octavo_build_combine(builder, "activation_ffw_out_td", out, route, &desc->router);
 }

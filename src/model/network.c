@@ -144,14 +144,15 @@ static octavo_latent_desc describe_latent(octavo_builder *builder, const octavo_
         .kv_a = octavo_build_weight(builder, "attn_kv_a_weight_dl", &w->latent.kv_a, dl),
         .kv_a_bias =
             vector_or_none(builder, "attn_kv_a_bias_l", 'l', w->latent.kv_a_bias, c->head_dim),
-        .kv_norm = vector_or_none(builder, "norm_scale", 'l', w->latent.kv_norm, l->kv_rank),
+        .kv_norm =
+            vector_or_none(builder, "latent_norm_scale_l", 'l', w->latent.kv_norm, l->kv_rank),
         .k_b = octavo_build_weight(builder, "attn_k_b_weight_nhl", &w->latent.k_b, nhl),
         .v_b = octavo_build_weight(builder, "attn_v_b_weight_nlh", &w->latent.v_b, nlh),
     };
     if (l->q_rank == 0) return desc;
     desc.q_a = octavo_build_weight(builder, "attn_q_a_weight_dl", &w->latent.q_a, dq);
     desc.q_a_bias = vector_or_none(builder, "attn_q_a_bias_l", 'l', w->latent.q_a_bias, l->q_rank);
-    desc.q_norm = vector_or_none(builder, "norm_scale", 'l', w->latent.q_norm, l->q_rank);
+    desc.q_norm = vector_or_none(builder, "latent_norm_scale_l", 'l', w->latent.q_norm, l->q_rank);
     desc.q_b = octavo_build_weight(builder, "attn_q_b_weight_lnh", &w->latent.q_b, qnh);
     return desc;
 }
@@ -174,11 +175,12 @@ static void describe_qkv(octavo_builder *builder, const octavo_model_config *c,
         vectors_or_none(builder, "attn_k_bias_kh", "kh", w->attn_k_bias, c->n_kv_heads, h);
     desc->attn_v_bias =
         vectors_or_none(builder, "attn_v_bias_kh", "kh", w->attn_v_bias, c->n_kv_heads, h);
-    desc->q_norm = is_whole ? vectors_or_none(builder, "norm_scale", "nh", w->q_norm, c->n_heads, h)
-                            : vector_or_none(builder, "norm_scale", 'h', w->q_norm, c->head_dim);
-    desc->k_norm = is_whole
-                       ? vectors_or_none(builder, "norm_scale", "kh", w->k_norm, c->n_kv_heads, h)
-                       : vector_or_none(builder, "norm_scale", 'h', w->k_norm, c->head_dim);
+    desc->q_norm =
+        is_whole ? vectors_or_none(builder, "query_norm_scale_nh", "nh", w->q_norm, c->n_heads, h)
+                 : vector_or_none(builder, "head_norm_scale_h", 'h', w->q_norm, c->head_dim);
+    desc->k_norm =
+        is_whole ? vectors_or_none(builder, "key_norm_scale_kh", "kh", w->k_norm, c->n_kv_heads, h)
+                 : vector_or_none(builder, "head_norm_scale_h", 'h', w->k_norm, c->head_dim);
 }
 
 /* The cache that a layer, the one at hand or an earlier one, has. */

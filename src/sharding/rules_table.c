@@ -7,8 +7,8 @@
  * - biases, sinks and scales are split as the outputs that they are added to or multiplied with;
  * - what belongs to heads (the latent's matrices of each head) is split with the heads, what all
  *   heads share (the latent itself) is whole;
- * - what holds pairs of a token and an expert has both as axes, t and e: a pair is on the ranks that
- *   have its token and its expert;
+ * - what holds pairs of a token and an expert has both as axes, t and e: a pair is on the ranks
+ * that have its token and its expert;
  * - tables of positions and token types are whole: they are small, and a split costs a collective.
  */
 #include "base/compiler.h"

@@ -191,10 +191,10 @@ static void build(octavo_program *program, const weights *w, const octavo_router
     int logits = octavo_build_matmul(&b, "router_logits_te", x, route, none, d, "e", EXPERTS, 1);
     int chosen = octavo_build_route(&b, "router_choice_tc", logits, bias, router);
     int rows = octavo_build_gather(&b, "activation_ffw_ted", x, chosen, router);
-    int g = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, gate, none, chosen, d, 'f');
-    int u = octavo_build_expert_matmul(&b, "moe_hidden_pf", rows, up, none, chosen, d, 'f');
-    int hidden = octavo_build_gate(&b, "moe_hidden_pf", g, u, OCTAVO_ACTIVATION_SILU, 0.0f);
-    int out = octavo_build_expert_matmul(&b, "moe_out_pd", hidden, down, none, chosen, f, 'd');
+    int g = octavo_build_expert_matmul(&b, "moe_hidden_tef", rows, gate, none, chosen, d, 'f');
+    int u = octavo_build_expert_matmul(&b, "moe_hidden_tef", rows, up, none, chosen, d, 'f');
+    int hidden = octavo_build_gate(&b, "moe_hidden_tef", g, u, OCTAVO_ACTIVATION_SILU, 0.0f);
+    int out = octavo_build_expert_matmul(&b, "moe_out_ted", hidden, down, none, chosen, f, 'd');
     x = octavo_build_combine(&b, "activation_td", out, chosen, router);
     x = octavo_build_select(&b, "activation_rd", x);
     x = octavo_build_matmul(&b, "logits_tv", x, output, none, d, "v", D, 1);
