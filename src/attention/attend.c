@@ -15,9 +15,8 @@ static_assert(OCTAVO_KV_SPLIT % OCTAVO_SOFTMAX_BLOCK == 0, "a split is whole blo
 
 static int32_t query_head(const attention_job *j, int32_t row) {
     const octavo_attention_heads *heads = &j->plan->limits.heads;
-    int32_t head = j->item->head + row / j->n_rows;
-    return head * (heads->n_q_heads / heads->n_kv_heads) + j->item->group +
-           row % j->n_rows % j->item->n_group;
+    return attention_query_head(heads, j->item->head + row / j->n_rows,
+                                j->item->group + row % j->n_rows % j->item->n_group);
 }
 
 /* All blocks of a split for all rows, from a clean start. */
@@ -66,9 +65,7 @@ static void keep_split(const attention_job *j, int64_t split) {
     for (int32_t r = 0; r < j->n_rows * j->item->n_heads; r++) {
         const octavo_attention_join *join =
             j->plan->joins + j->item->join + attention_query_token(j, r);
-        float *part = octavo_attention_part(
-            limits, j->workspace,
-            join->part + (split - join->split) * limits->heads.n_q_heads + query_head(j, r));
+        float *part = octavo_attention_part(limits, j->workspace, join, split, query_head(j, r));
         part[0] = s->max[r];
         part[1] = s->sum[r];
         memcpy(part + OCTAVO_ATTENTION_PART_HEAD, s->acc + r * j->width,

@@ -31,16 +31,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The heads of one rank. */
+/* The heads of one rank. It may hold any run of a model's query heads, [q, q + n_q_heads), with a
+ * run of kv heads from k on that has all which these read: `group` is the model's, `first` is
+ * q - k * group. Arrays of heads have those of the rank alone. Without query heads nothing is
+ * attended, but new keys are written; without kv heads there are no query heads either. */
 typedef struct octavo_attention_heads {
-    int32_t n_q_heads;  /* a multiple of n_kv_heads; query head a reads kv head a / (n_q / n_kv) */
-    int32_t n_kv_heads; /* at least 1 */
+    int32_t n_q_heads;  /* query head a reads kv head (a + first) / group */
+    int32_t n_kv_heads; /* more than that reach is fine */
     int32_t head_dim;   /* lanes of queries and keys, 1..OCTAVO_ATTENTION_MAX_KEY_DIM */
     int32_t value_dim;  /* of values and output, 1..OCTAVO_ATTENTION_MAX_DIM; 0 = head_dim */
+    int32_t group;      /* query heads of a whole kv head; 0 = n_q_heads / n_kv_heads */
+    int32_t first;      /* query heads of kv heads 0, 1... that are not here, before the first */
 } octavo_attention_heads;
 
 static inline int32_t octavo_attention_value_dim(const octavo_attention_heads *heads) {
     return heads->value_dim > 0 ? heads->value_dim : heads->head_dim;
+}
+
+static inline int32_t octavo_attention_group(const octavo_attention_heads *heads) {
+    if (heads->group > 0) return heads->group;
+    return heads->n_q_heads > 0 ? heads->n_q_heads / heads->n_kv_heads : 1;
+}
+
+/* The kv head that a query head reads. */
+static inline int32_t octavo_attention_kv_head(const octavo_attention_heads *heads, int32_t head) {
+    return (head + heads->first) / octavo_attention_group(heads);
 }
 
 /* The sequences of one step. The arrays are borrowed for as long as a plan made from them is used.
@@ -173,7 +188,7 @@ void octavo_attention_op_init(octavo_attention_op *op, const octavo_attention_he
                               octavo_dtype kv_dtype, octavo_kv_layout layout, int64_t page_size);
 
 /* The page stride that goes with an op's layout, value_in_key and slot_scales, its pages one behind
- * the other. 0 if it does not fit. */
+ * the other. 0 if it does not fit, or there are no kv heads. */
 int64_t octavo_attention_page_stride(const octavo_attention_op *op,
                                      const octavo_attention_heads *heads, int64_t page_size);
 

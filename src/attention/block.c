@@ -144,9 +144,8 @@ static octavo_logit row_logit(const attention_job *j, const block *b, int32_t he
         const int64_t q_len = attention_query_length(&j->plan->batch, j->item->seq);
         const int64_t own =
             j->plan->batch.kv_lens[j->item->seq] - q_len + attention_query_token(j, row);
-        const int32_t group = heads->n_q_heads / heads->n_kv_heads;
-        logit.slope = op->alibi_slopes[(j->item->head + head) * group + j->item->group +
-                                       row % j->item->n_group];
+        logit.slope = op->alibi_slopes[attention_query_head(
+            heads, j->item->head + head, j->item->group + row % j->item->n_group)];
         logit.first = (float)(b->first - own);
     }
     return logit;

@@ -8,9 +8,31 @@
 
 #include "attention/attention.h"
 
+/* Kv heads that have the same of their groups here: query heads [group, group + n_group) of each of
+ * [head, head + n_heads). */
+typedef struct attention_strip {
+    int32_t head;
+    int32_t n_heads;
+    int32_t group;
+    int32_t n_group;
+} attention_strip;
+
+/* A group that begins before the rank's query heads, whole ones, one that ends behind them. */
+#define ATTENTION_MOST_STRIPS 3
+
+/* Returns how many strips the query heads are; 0 without any. */
+int octavo_attention_strips(const octavo_attention_heads *heads,
+                            attention_strip strips[ATTENTION_MOST_STRIPS]);
+
+/* The query head that is number `member` of a kv head's group. */
+static inline int32_t attention_query_head(const octavo_attention_heads *heads, int32_t kv_head,
+                                           int32_t member) {
+    return kv_head * octavo_attention_group(heads) + member - heads->first;
+}
+
 /* Query tokens [token, token + n_tokens) of sequence `seq`, kv heads [head, head + n_heads), of
  * each of their groups the query heads [group, group + n_group), over kv splits [split, split +
- * n_splits). Its rows are ordered by head, token, group. */
+ * n_splits). Its rows are ordered by head, token, group. All are of one strip. */
 struct octavo_attention_item {
     int32_t seq;
     int32_t token;
@@ -25,10 +47,13 @@ struct octavo_attention_item {
     int64_t cost; /* rows x keys */
 };
 
-/* Its part (split s, query head a) is record `part + (s - split) * n_q_heads + a`. */
+/* Query heads [head, head + n_heads) of a token. Its part (split s, query head a) is record
+ * `part + (s - split) * n_heads + a - head`. */
 struct octavo_attention_join {
     int32_t seq;
     int32_t token;
+    int32_t head;
+    int32_t n_heads;
     int32_t split;
     int32_t n_splits;
     int64_t part;
@@ -104,8 +129,9 @@ typedef struct attention_scratch {
 
 attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits, void *workspace,
                                            int thread);
-/* Record i of the joins' parts. */
-float *octavo_attention_part(const octavo_attention_limits *limits, void *workspace, int64_t i);
+/* A join's part. */
+float *octavo_attention_part(const octavo_attention_limits *limits, void *workspace,
+                             const octavo_attention_join *join, int64_t split, int32_t head);
 
 /* Where things lie in a cache, in bytes. */
 typedef struct attention_pages {

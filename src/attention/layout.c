@@ -263,7 +263,9 @@ attention_scratch octavo_attention_scratch(const octavo_attention_limits *limits
                                .end = (int32_t *)(void *)arrays[12]};
 }
 
-float *octavo_attention_part(const octavo_attention_limits *limits, void *workspace, int64_t i) {
+float *octavo_attention_part(const octavo_attention_limits *limits, void *workspace,
+                             const octavo_attention_join *join, int64_t split, int32_t head) {
+    const int64_t i = join->part + (split - join->split) * join->n_heads + head - join->head;
     size_t scratch = scratch_bytes(limits) / sizeof(float) * (size_t)limits->n_threads;
     return (float *)workspace + scratch + (size_t)i * part_floats(limits);
 }

@@ -13,11 +13,9 @@ static void join_row(const octavo_attention_plan *plan, const octavo_attention_k
     const octavo_attention_heads *heads = &limits->heads;
     const attention_range seen = attention_visible(&plan->batch, join->seq, join->token, &op->mask);
     const int64_t first = seen.begin / OCTAVO_KV_SPLIT, last = (seen.end - 1) / OCTAVO_KV_SPLIT;
-    float *total = octavo_attention_part(
-        limits, workspace, join->part + (first - join->split) * heads->n_q_heads + head);
+    float *total = octavo_attention_part(limits, workspace, join, first, head);
     for (int64_t split = first + 1; split <= last; split++) {
-        const float *part = octavo_attention_part(
-            limits, workspace, join->part + (split - join->split) * heads->n_q_heads + head);
+        const float *part = octavo_attention_part(limits, workspace, join, split, head);
         kernels->merge(total + OCTAVO_ATTENTION_PART_HEAD, &total[0], &total[1],
                        part + OCTAVO_ATTENTION_PART_HEAD, part[0], part[1],
                        octavo_attention_width(heads));
@@ -30,9 +28,12 @@ static void join_row(const octavo_attention_plan *plan, const octavo_attention_k
 void octavo_attention_merge(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
                             const octavo_attention_op *op, void *workspace, int thread,
                             int n_threads) {
-    const int32_t n_heads = plan->limits.heads.n_q_heads;
+    const int32_t most = plan->limits.heads.n_q_heads;
     int64_t begin, end;
-    octavo_pool_share(plan->n_joins * n_heads, 1, thread, n_threads, &begin, &end);
-    for (int64_t i = begin; i < end; i++)
-        join_row(plan, kernels, op, workspace, &plan->joins[i / n_heads], (int32_t)(i % n_heads));
+    octavo_pool_share(plan->n_joins * most, 1, thread, n_threads, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const octavo_attention_join *join = &plan->joins[i / most];
+        const int32_t head = (int32_t)(i % most);
+        if (head < join->n_heads) join_row(plan, kernels, op, workspace, join, join->head + head);
+    }
 }

@@ -40,20 +40,15 @@ static int64_t pieces(const cut *c) {
     return c->tokens * c->heads * c->groups * c->splits;
 }
 
-static int32_t group_size(const octavo_attention_heads *heads) {
-    return heads->n_q_heads / heads->n_kv_heads;
-}
-
 /* Query heads of a group that go into one item. */
-static int64_t group_part(const octavo_attention_limits *limits) {
-    const octavo_attention_heads *heads = &limits->heads;
-    int64_t parts = ceil_div(group_size(heads), octavo_attention_max_rows(limits));
-    return ceil_div(group_size(heads), parts);
+static int64_t group_part(const octavo_attention_limits *limits, const attention_strip *strip) {
+    int64_t parts = ceil_div(strip->n_group, octavo_attention_max_rows(limits));
+    return ceil_div(strip->n_group, parts);
 }
 
 /* Most query tokens of an item, for all query heads of a part of a group. */
-static int64_t item_tokens(const octavo_attention_limits *limits) {
-    const int64_t tokens = octavo_attention_max_rows(limits) / group_part(limits);
+static int64_t item_tokens(const octavo_attention_limits *limits, const attention_strip *strip) {
+    const int64_t tokens = octavo_attention_max_rows(limits) / group_part(limits, strip);
     const int64_t wanted = limits->tuning.query_tokens;
     return wanted > 0 && wanted < tokens ? wanted : tokens;
 }
@@ -66,37 +61,45 @@ static int64_t chunk_tile(int64_t chunk, int64_t most) {
 }
 
 /* Items that a sequence's tokens are cut into. */
-static int64_t token_pieces(const octavo_attention_plan *plan, int64_t seq, int64_t q_len) {
+static int64_t token_pieces(const octavo_attention_plan *plan, const attention_strip *strip,
+                            int64_t seq, int64_t q_len) {
     const octavo_attention_limits *limits = &plan->limits;
-    int64_t tile = item_tokens(limits);
+    int64_t tile = item_tokens(limits, strip);
     const bool is_chunk = seq >= plan->batch.prefill_begin && seq < plan->batch.prefill_end;
     if (limits->tuning.chunk > 0 && is_chunk) tile = chunk_tile(limits->tuning.chunk, tile);
     return ceil_div(q_len, tile);
 }
 
 /* The coarsest cut whose items have no more rows than scratch has. */
-static cut natural_cut(const octavo_attention_plan *plan, int64_t seq, int64_t q_len) {
+static cut natural_cut(const octavo_attention_plan *plan, const attention_strip *strip, int64_t seq,
+                       int64_t q_len) {
     const octavo_attention_limits *limits = &plan->limits;
-    const octavo_attention_heads *heads = &limits->heads;
-    const int64_t part = group_part(limits);
-    cut c = {.splits = 1, .groups = ceil_div(group_size(heads), part)};
-    c.tokens = token_pieces(plan, seq, q_len);
+    const int64_t part = group_part(limits, strip);
+    cut c = {.splits = 1, .groups = ceil_div(strip->n_group, part)};
+    c.tokens = token_pieces(plan, strip, seq, q_len);
     int64_t tokens = ceil_div(q_len, c.tokens);
     int64_t together = octavo_attention_max_rows(limits) / (tokens * part);
-    together = c.groups > 1 ? 1 : min64(together, heads->n_kv_heads);
-    c.heads = ceil_div(heads->n_kv_heads, together);
+    together = c.groups > 1 ? 1 : min64(together, strip->n_heads);
+    c.heads = ceil_div(strip->n_heads, together);
     return c;
 }
 
 static int64_t max_items(const octavo_attention_limits *limits) {
-    const octavo_attention_heads *heads = &limits->heads;
-    /* tiles of a chunk may be as small as half of what fits */
-    const int64_t tokens = ceil_div(item_tokens(limits), limits->tuning.chunk > 0 ? 2 : 1);
-    return (limits->max_tokens / tokens + limits->max_seqs) * heads->n_kv_heads *
-               ceil_div(group_size(heads), group_part(limits)) +
-           (int64_t)EXTRA_PER_THREAD * limits->n_threads;
+    attention_strip strips[ATTENTION_MOST_STRIPS];
+    const int n_strips = octavo_attention_strips(&limits->heads, strips);
+    int64_t items = (int64_t)EXTRA_PER_THREAD * limits->n_threads;
+    for (int i = 0; i < n_strips; i++) {
+        const attention_strip *strip = &strips[i];
+        /* tiles of a chunk may be as small as half of what fits */
+        const int64_t tokens =
+            ceil_div(item_tokens(limits, strip), limits->tuning.chunk > 0 ? 2 : 1);
+        items += (limits->max_tokens / tokens + limits->max_seqs) * strip->n_heads *
+                 ceil_div(strip->n_group, group_part(limits, strip));
+    }
+    return items;
 }
 
+/* Of a strip. */
 static int64_t max_joins(const octavo_attention_limits *limits) {
     return min64(limits->max_tokens, (int64_t)PARTS_PER_THREAD * limits->n_threads);
 }
@@ -105,10 +108,26 @@ int64_t octavo_attention_max_parts(const octavo_attention_limits *limits) {
     return (int64_t)PARTS_PER_THREAD * limits->n_threads * limits->heads.n_q_heads;
 }
 
+int octavo_attention_strips(const octavo_attention_heads *heads,
+                            attention_strip strips[ATTENTION_MOST_STRIPS]) {
+    const int32_t group = octavo_attention_group(heads), end = heads->first + heads->n_q_heads;
+    int n = 0;
+    for (int32_t at = heads->first; at < end;) {
+        attention_strip strip = {.head = at / group, .n_heads = 1, .group = at % group};
+        if (strip.group == 0 && end - at >= group) strip.n_heads = (end - at) / group;
+        strip.n_group = (int32_t)min64(group - strip.group, end - at);
+        at += strip.n_heads * strip.n_group;
+        strips[n++] = strip;
+    }
+    octavo_assert(n == 0 || end <= heads->n_kv_heads * group);
+    return n;
+}
+
 size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits) {
     size_t items, joins, sum;
     if (!octavo_size_mul((size_t)max_items(limits), sizeof(item), &items) ||
-        !octavo_size_mul((size_t)max_joins(limits), sizeof(octavo_attention_join), &joins) ||
+        !octavo_size_mul((size_t)max_joins(limits) * ATTENTION_MOST_STRIPS,
+                         sizeof(octavo_attention_join), &joins) ||
         !octavo_size_add(items, joins, &sum))
         return 0;
     return sum;
@@ -137,15 +156,14 @@ static int64_t cost_of(const octavo_attention_batch *batch, const item *it,
     return it->n_heads * (seen * it->n_group + spanned * STAGE_ROWS);
 }
 
-static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq,
-                             const octavo_attention_mask *mask) {
-    const octavo_attention_heads *heads = &plan->limits.heads;
+static int64_t sequence_cost(const octavo_attention_plan *plan, const attention_strip *strip,
+                             int64_t seq, const octavo_attention_mask *mask) {
     int64_t q_len = attention_query_length(&plan->batch, seq);
     if (q_len == 0) return 0;
     item whole = {.seq = (int32_t)seq,
                   .n_tokens = (int32_t)q_len,
-                  .n_heads = heads->n_kv_heads,
-                  .n_group = group_size(heads)};
+                  .n_heads = strip->n_heads,
+                  .n_group = strip->n_group};
     return cost_of(&plan->batch, &whole, mask);
 }
 
@@ -155,8 +173,9 @@ static int64_t sequence_cost(const octavo_attention_plan *plan, int64_t seq,
 typedef struct budget {
     int64_t target;
     int64_t items; /* beyond those that rows demand */
-    int64_t parts; /* (token, split) pairs */
+    int64_t parts; /* (token, split) pairs of a strip */
     const octavo_attention_mask *mask;
+    const attention_strip *strip;
 } budget;
 
 /* Raises *axis towards `most` until there are `wanted` pieces. */
@@ -168,21 +187,21 @@ static void cut_finer(cut *c, int64_t *axis, int64_t most, int64_t wanted) {
 
 static cut cut_sequence(const octavo_attention_plan *plan, budget *left, int64_t seq,
                         int64_t n_splits) {
-    const octavo_attention_heads *heads = &plan->limits.heads;
+    const attention_strip *strip = left->strip;
     const int64_t q_len = attention_query_length(&plan->batch, seq);
     const int64_t n_threads = plan->limits.n_threads;
-    const cut coarse = natural_cut(plan, seq, q_len);
+    const cut coarse = natural_cut(plan, strip, seq, q_len);
     cut fine = coarse;
-    int64_t wanted = ceil_div(sequence_cost(plan, seq, left->mask), left->target);
+    int64_t wanted = ceil_div(sequence_cost(plan, strip, seq, left->mask), left->target);
     if (n_threads == 1 || wanted <= pieces(&coarse)) return coarse;
     if (q_len <= JOIN_TOKENS && q_len * n_splits <= left->parts)
         cut_finer(&fine, &fine.splits, n_splits, wanted);
-    cut_finer(&fine, &fine.heads, heads->n_kv_heads, wanted);
-    int64_t tokens = ceil_div(LEAST_ROWS, ceil_div(group_size(heads), fine.groups));
+    cut_finer(&fine, &fine.heads, strip->n_heads, wanted);
+    int64_t tokens = ceil_div(LEAST_ROWS, ceil_div(strip->n_group, fine.groups));
     cut_finer(&fine, &fine.tokens, ceil_div(q_len, tokens), wanted);
     /* pieces of a group stage the same keys, so only to give each thread something */
-    if (fine.heads == heads->n_kv_heads)
-        cut_finer(&fine, &fine.groups, group_size(heads), min64(wanted, n_threads));
+    if (fine.heads == strip->n_heads)
+        cut_finer(&fine, &fine.groups, strip->n_group, min64(wanted, n_threads));
     int64_t more = pieces(&fine) - pieces(&coarse);
     if (more > left->items) return coarse;
     left->items -= more;
@@ -199,6 +218,9 @@ static void piece(int64_t extent, int64_t n, int64_t i, int32_t *begin, int32_t 
 static int32_t add_joins(octavo_attention_plan *plan, budget *left, int64_t seq, int64_t split,
                          int64_t n_splits) {
     const octavo_attention_limits *limits = &plan->limits;
+    const attention_strip *strip = left->strip;
+    const int32_t head = attention_query_head(&limits->heads, strip->head, strip->group);
+    const int32_t n_heads = strip->n_heads * strip->n_group;
     const int64_t all = (int64_t)PARTS_PER_THREAD * limits->n_threads;
     const int64_t q_len = attention_query_length(&plan->batch, seq);
     const int32_t first = (int32_t)plan->n_joins;
@@ -206,18 +228,20 @@ static int32_t add_joins(octavo_attention_plan *plan, budget *left, int64_t seq,
         plan->joins[plan->n_joins++] =
             (octavo_attention_join){.seq = (int32_t)seq,
                                     .token = (int32_t)t,
+                                    .head = head,
+                                    .n_heads = n_heads,
                                     .split = (int32_t)split,
                                     .n_splits = (int32_t)n_splits,
-                                    .part = (all - left->parts) * limits->heads.n_q_heads};
+                                    .part = all * head + (all - left->parts) * n_heads};
         left->parts -= n_splits;
     }
-    octavo_assert(left->parts >= 0 && plan->n_joins <= max_joins(limits));
+    octavo_assert(left->parts >= 0 && plan->n_joins <= max_joins(limits) * ATTENTION_MOST_STRIPS);
     return first;
 }
 
 static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
-    const octavo_attention_heads *heads = &plan->limits.heads;
     const octavo_attention_batch *batch = &plan->batch;
+    const attention_strip *strip = left->strip;
     const int64_t q_len = attention_query_length(batch, seq);
     if (q_len == 0) return;
     const int64_t split = attention_visible(batch, seq, 0, left->mask).begin / OCTAVO_KV_SPLIT;
@@ -231,9 +255,11 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
         piece(n_splits, c.splits, rest % c.splits, &it.split, &it.n_splits);
         it.split += (int32_t)split;
         rest /= c.splits;
-        piece(group_size(heads), c.groups, rest % c.groups, &it.group, &it.n_group);
+        piece(strip->n_group, c.groups, rest % c.groups, &it.group, &it.n_group);
+        it.group += strip->group;
         rest /= c.groups;
-        piece(heads->n_kv_heads, c.heads, rest % c.heads, &it.head, &it.n_heads);
+        piece(strip->n_heads, c.heads, rest % c.heads, &it.head, &it.n_heads);
+        it.head += strip->head;
         piece(q_len, c.tokens, rest / c.heads, &it.token, &it.n_tokens);
         it.cost = cost_of(batch, &it, left->mask) * it.n_splits / n_splits;
         plan->items[plan->n_items++] = it;
@@ -277,14 +303,19 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
     plan->n_joins = 0;
     atomic_init(&plan->next_item, 0);
 
+    attention_strip strips[ATTENTION_MOST_STRIPS];
+    const int n_strips = octavo_attention_strips(&limits->heads, strips);
     int64_t total = 0;
-    for (int64_t i = 0; i < batch->n_seqs; i++)
-        total += sequence_cost(plan, i, &plan->mask);
+    for (int64_t i = 0; i < batch->n_seqs * n_strips; i++)
+        total += sequence_cost(plan, &strips[i % n_strips], i / n_strips, &plan->mask);
     budget left = {.target = total / ((int64_t)ITEMS_PER_THREAD * limits->n_threads) + 1,
                    .items = (int64_t)EXTRA_PER_THREAD * limits->n_threads,
-                   .parts = (int64_t)PARTS_PER_THREAD * limits->n_threads,
                    .mask = &plan->mask};
-    for (int64_t i = 0; i < batch->n_seqs; i++)
-        add_items(plan, &left, i);
+    for (int s = 0; s < n_strips; s++) {
+        left.strip = &strips[s];
+        left.parts = (int64_t)PARTS_PER_THREAD * limits->n_threads;
+        for (int64_t i = 0; i < batch->n_seqs; i++)
+            add_items(plan, &left, i);
+    }
     sort_descending(plan->items, plan->n_items);
 }

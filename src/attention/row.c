@@ -80,7 +80,7 @@ void octavo_attention_store_output(const octavo_attention_kernels *kernels,
                                    const float *acc, float max, float sum) {
     const int64_t n = octavo_attention_value_dim(heads);
     float scale = op->v_scale;
-    if (op->v_scales) scale *= op->v_scales[head / (heads->n_q_heads / heads->n_kv_heads)];
+    if (op->v_scales) scale *= op->v_scales[octavo_attention_kv_head(heads, head)];
     if (op->sink) scale *= kernels->sink(op->sink[head], &max, &sum);
     scale /= sum;
     const int64_t element = row * op->out_token_stride + head * op->out_head_stride;

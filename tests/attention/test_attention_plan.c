@@ -44,9 +44,13 @@ static void make(world *w) {
 
 static void check_items(const world *w) {
     const octavo_attention_plan *plan = &w->plan;
-    const int32_t group = w->limits.heads.n_q_heads / w->limits.heads.n_kv_heads;
+    const octavo_attention_heads *heads = &w->limits.heads;
+    const int32_t group = octavo_attention_group(heads);
     for (int64_t i = 0; i < plan->n_items; i++) {
         const octavo_attention_item *it = &plan->items[i];
+        const int32_t last = it->head + it->n_heads - 1, end = it->group + it->n_group;
+        assert_true(attention_query_head(heads, it->head, it->group) >= 0);
+        assert_true(attention_query_head(heads, last, end - 1) < heads->n_q_heads);
         assert_true(it->n_tokens >= 1 && it->n_heads >= 1 && it->n_group >= 1 && it->n_splits >= 1);
         assert_true(it->head + it->n_heads <= w->limits.heads.n_kv_heads);
         assert_true(it->group + it->n_group <= group);
@@ -58,11 +62,12 @@ static void check_items(const world *w) {
 
 /* How many items have this token, query head and split; all or none of a token's are joined. */
 static int count_items(const world *w, int64_t seq, int64_t token, int32_t head, int64_t split) {
-    const int32_t group = w->limits.heads.n_q_heads / w->limits.heads.n_kv_heads;
+    const octavo_attention_heads *heads = &w->limits.heads;
+    const int32_t group = octavo_attention_group(heads);
     int n = 0;
     for (int64_t i = 0; i < w->plan.n_items; i++) {
         const octavo_attention_item *it = &w->plan.items[i];
-        const int32_t kv = head / group, in_group = head % group;
+        const int32_t kv = (head + heads->first) / group, in_group = (head + heads->first) % group;
         if (it->seq != seq || token < it->token || token >= it->token + it->n_tokens) continue;
         if (kv < it->head || kv >= it->head + it->n_heads) continue;
         if (in_group < it->group || in_group >= it->group + it->n_group) continue;
@@ -71,6 +76,7 @@ static int count_items(const world *w, int64_t seq, int64_t token, int32_t head,
             const octavo_attention_join *join = &w->plan.joins[it->join + token];
             assert_true(join->seq == seq && join->token == token);
             assert_true(split >= join->split && split < join->split + join->n_splits);
+            assert_true(head >= join->head && head < join->head + join->n_heads);
         }
         n++;
     }
@@ -78,6 +84,10 @@ static int count_items(const world *w, int64_t seq, int64_t token, int32_t head,
 }
 
 static void check_coverage(const world *w) {
+    if (w->limits.heads.n_q_heads == 0) {
+        assert_int_equal(w->plan.n_items, 0);
+        return;
+    }
     for (int64_t seq = 0; seq < w->batch.n_seqs; seq++) {
         for (int64_t t = 0; t < attention_query_length(&w->batch, seq); t++) {
             attention_range seen = attention_visible(&w->batch, seq, t, &w->plan.mask);
@@ -92,14 +102,13 @@ static void check_coverage(const world *w) {
 
 /* Records of joins do not overlap and are within the workspace. */
 static void check_joins(const world *w) {
-    const int32_t heads = w->limits.heads.n_q_heads;
     for (int64_t i = 0; i < w->plan.n_joins; i++) {
         const octavo_attention_join *a = &w->plan.joins[i];
-        assert_true(a->part + (int64_t)a->n_splits * heads <=
+        assert_true(a->part + (int64_t)a->n_splits * a->n_heads <=
                     octavo_attention_max_parts(&w->limits));
         if (i > 0) {
             const octavo_attention_join *b = &w->plan.joins[i - 1];
-            assert_true(a->part >= b->part + (int64_t)b->n_splits * heads);
+            assert_true(a->part >= b->part + (int64_t)b->n_splits * b->n_heads);
         }
     }
 }
@@ -107,12 +116,14 @@ static void check_joins(const world *w) {
 static void every_row_is_planned_once(void **state) {
     (void)state;
     static const octavo_attention_heads heads[] = {
-        {9, 3, 64, 0},    {1, 1, 1, 0},   {32, 8, 128, 0}, {71, 1, 64, 0},
-        {300, 2, 512, 0}, {4, 4, 256, 0}, {14, 2, 64, 0},
+        {9, 3, 64, 0, 0, 0},    {1, 1, 1, 0, 0, 0},     {32, 8, 128, 0, 0, 0}, {71, 1, 64, 0, 0, 0},
+        {300, 2, 512, 0, 0, 0}, {4, 4, 256, 0, 0, 0},   {14, 2, 64, 0, 0, 0},  {4, 2, 64, 0, 3, 0},
+        {5, 2, 64, 0, 3, 1},    {200, 4, 64, 0, 90, 7}, {7, 5, 32, 0, 2, 3},   {3, 1, 64, 0, 8, 4},
+        {2, 3, 64, 0, 2, 1},    {0, 3, 64, 0, 2, 1},    {0, 0, 64, 0, 2, 1},
     };
     int joins = 0;
-    for (int turn = 0; turn < 300; turn++) {
-        world w = {.limits = {.heads = heads[turn % 7],
+    for (int turn = 0; turn < 600; turn++) {
+        world w = {.limits = {.heads = heads[turn % 15],
                               .max_tokens = MOST_TOKENS,
                               .max_seqs = MOST_SEQS,
                               .n_threads = 1 + random_below(turn % 2 ? 4 : 40)}};
@@ -146,7 +157,8 @@ static void every_row_is_planned_once(void **state) {
 
 static void a_long_decode_is_shared(void **state) {
     (void)state;
-    world w = {.limits = {.heads = {9, 3, 64, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
+    world w = {
+        .limits = {.heads = {9, 3, 64, 0, 0, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
     w.batch.n_seqs = 1;
     w.starts[1] = 1;
     w.lens[0] = 8 * OCTAVO_KV_SPLIT;
@@ -160,7 +172,8 @@ static void a_long_decode_is_shared(void **state) {
 
 static void one_head_is_shared(void **state) {
     (void)state;
-    world w = {.limits = {.heads = {4, 1, 256, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
+    world w = {
+        .limits = {.heads = {4, 1, 256, 0, 0, 0}, .max_tokens = 1, .max_seqs = 1, .n_threads = 2}};
     w.batch.n_seqs = 1;
     w.starts[1] = 1;
     w.lens[0] = 500;
@@ -172,7 +185,8 @@ static void one_head_is_shared(void **state) {
 static void many_decodes_are_left_whole(void **state) {
     (void)state;
     world w = {
-        .limits = {.heads = {8, 2, 128, 0}, .max_tokens = 12, .max_seqs = 12, .n_threads = 2}};
+        .limits = {
+            .heads = {8, 2, 128, 0, 0, 0}, .max_tokens = 12, .max_seqs = 12, .n_threads = 2}};
     w.batch.n_seqs = MOST_SEQS;
     for (int i = 0; i < MOST_SEQS; i++) {
         w.starts[i + 1] = i + 1;
@@ -195,7 +209,7 @@ static void rows_fit_their_scratch(void **state) {
     (void)state;
     for (int turn = 0; turn < 20000; turn++) {
         octavo_attention_limits limits = {
-            .heads = {1, 1, 1 + random_below(OCTAVO_ATTENTION_MAX_KEY_DIM), 0},
+            .heads = {1, 1, 1 + random_below(OCTAVO_ATTENTION_MAX_KEY_DIM), 0, 0, 0},
             .max_tokens = 1,
             .max_seqs = 1,
             .n_threads = 1};

@@ -40,7 +40,7 @@ static void check_range(const attention_pages *pages, attention_range range) {
 }
 
 static void part_of_a_page_is_asked_for(void **state) {
-    const octavo_attention_heads heads = {HEADS, HEADS, WIDTH, WIDTH};
+    const octavo_attention_heads heads = {HEADS, HEADS, WIDTH, WIDTH, 0, 0};
     (void)state;
     for (int i = 0; i < 6; i++) {
         octavo_attention_op op;

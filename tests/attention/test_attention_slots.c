@@ -73,7 +73,7 @@ static void run(void *arg, int thread, int n_threads) {
 
 /* out [N, HQ, value_dim]: the text in chunks, one after another. */
 static void attend(text *t, const setting *s, float *out) {
-    const octavo_attention_limits limits = {.heads = {HQ, HKV, D, value_dim(s)},
+    const octavo_attention_limits limits = {.heads = {HQ, HKV, D, value_dim(s), 0, 0},
                                             .max_tokens = s->chunk,
                                             .max_seqs = 1,
                                             .n_threads = s->threads};
@@ -255,7 +255,7 @@ static void what_is_not_finite_shows(void **state) {
 }
 
 static void pages_have_room_for_scales(void **state) {
-    const octavo_attention_heads heads = {HQ, HKV, 64, 0};
+    const octavo_attention_heads heads = {HQ, HKV, 64, 0, 0, 0};
     octavo_attention_op op;
     (void)state;
     octavo_attention_op_init(&op, &heads, OCTAVO_DTYPE_INT8, OCTAVO_KV_COLUMNS, 16);

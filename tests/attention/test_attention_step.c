@@ -84,7 +84,7 @@ static void check_type(octavo_dtype dtype) {
                                           .query_start_loc = starts,
                                           .block_tables = tables};
     const octavo_attention_limits limits = {
-        .heads = {HQ, HKV, D, 0}, .max_tokens = T, .max_seqs = 2, .n_threads = 2};
+        .heads = {HQ, HKV, D, 0, 0, 0}, .max_tokens = T, .max_seqs = 2, .n_threads = 2};
     static float qkv[LAYERS][T * QKV], out[LAYERS][T * HQ * D], want[T * HQ * D];
     static uint16_t cache[LAYERS][P * PAGE * HKV * 2 * 128], want_cache[P * PAGE * HKV * 2 * 128];
     memset(cache, 0, sizeof cache);
