@@ -70,9 +70,21 @@ typedef struct octavo_attention_batch {
     const int32_t *block_tables;    /* [n_seqs, pages_per_seq] page ids */
     const int32_t *key_start_loc;   /* [n_seqs + 1] first row of keys and values of each sequence;
                                        NULL: query_start_loc */
+    const int32_t *query_positions; /* [n_seqs] position of each sequence's first row of queries;
+                                       NULL: its rows end where its context does */
     int64_t prefill_begin;          /* sequences [prefill_begin, prefill_end) are cut for */
     int64_t prefill_end;            /* tuning.chunk new tokens */
 } octavo_attention_batch;
+
+/* Rows [row_begin, row_end) of a batch, for a rank that has the queries and the output of these
+ * alone (row 0 there is row_begin here) and keys and values of all rows. One plan of `part` then
+ * serves all phases: phase 1 writes the keys and values of all rows that the rank is given, phases
+ * 2 and 3 attend with its own. query_start_loc [n_seqs + 1] and query_positions [n_seqs] are
+ * written, and borrowed like the arrays of `whole`. Rows of other ranks are not looked at, so row
+ * ranges may be empty and cut sequences anywhere, of every mask. */
+void octavo_attention_batch_rows(const octavo_attention_batch *whole, int64_t row_begin,
+                                 int64_t row_end, int32_t *query_start_loc,
+                                 int32_t *query_positions, octavo_attention_batch *part);
 
 /* Which positions a query at position p sees: see octavo_attention_type. */
 typedef struct octavo_attention_mask {

@@ -141,9 +141,8 @@ static octavo_logit row_logit(const attention_job *j, const block *b, int32_t he
                           .round_weights = op->precision == OCTAVO_ATTENTION_BF16};
     if (op->k_scales) logit.scale *= op->k_scales[j->item->head + head];
     if (op->alibi_slopes) {
-        const int64_t q_len = attention_query_length(&j->plan->batch, j->item->seq);
         const int64_t own =
-            j->plan->batch.kv_lens[j->item->seq] - q_len + attention_query_token(j, row);
+            attention_position(&j->plan->batch, j->item->seq, attention_query_token(j, row));
         logit.slope = op->alibi_slopes[attention_query_head(
             heads, j->item->head + head, j->item->group + row % j->item->n_group)];
         logit.first = (float)(b->first - own);

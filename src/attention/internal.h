@@ -76,11 +76,18 @@ static inline int64_t attention_query_length(const octavo_attention_batch *batch
     return (int64_t)batch->query_start_loc[seq + 1] - batch->query_start_loc[seq];
 }
 
+/* The position of a sequence's query token. */
+static inline int64_t attention_position(const octavo_attention_batch *batch, int64_t seq,
+                                         int64_t token) {
+    if (batch->query_positions) return batch->query_positions[seq] + token;
+    return batch->kv_lens[seq] - attention_query_length(batch, seq) + token;
+}
+
 static inline attention_range attention_visible(const octavo_attention_batch *batch, int64_t seq,
                                                 int64_t token, const octavo_attention_mask *mask) {
     const int64_t kv_len = batch->kv_lens[seq];
     if (mask->type == OCTAVO_ATTENTION_ENCODER_DECODER) return (attention_range){0, kv_len};
-    const int64_t own = kv_len - attention_query_length(batch, seq) + token;
+    const int64_t own = attention_position(batch, seq, token);
     const bool is_causal = mask->type == OCTAVO_ATTENTION_DECODER;
     attention_range seen = {0, is_causal ? own + 1 : kv_len};
     if (mask->window > 0) {

@@ -157,8 +157,10 @@ const char *share_describe(const share_world *w) {
 /* --- a rank --- */
 
 share_part share_whole(const share_world *w, int threads) {
-    return (share_part){
-        .q_end = w->heads.n_q_heads, .kv_end = w->heads.n_kv_heads, .threads = threads};
+    return (share_part){.q_end = w->heads.n_q_heads,
+                        .kv_end = w->heads.n_kv_heads,
+                        .row_end = w->n_tokens,
+                        .threads = threads};
 }
 
 typedef struct rank {
@@ -219,7 +221,7 @@ static void make_rank(share_world *w, const share_part *part, rank *r) {
     octavo_cpu_flags flags;
     octavo_error error;
     *r = (rank){.limits = {.heads = w->heads,
-                           .max_tokens = w->n_tokens,
+                           .max_tokens = part->row_end - part->row_begin,
                            .max_seqs = w->n_seqs,
                            .n_threads = part->threads}};
     r->limits.heads.n_q_heads = part->q_end - part->q_begin;
@@ -260,14 +262,21 @@ static void fill_cache(const share_world *w, const share_part *part, rank *r) {
 }
 
 static void run_step(const share_world *w, const share_part *part, rank *r) {
-    const octavo_attention_batch batch = {.n_tokens = w->n_tokens,
-                                          .n_seqs = w->n_seqs,
-                                          .page_size = w->page_size,
-                                          .pages_per_seq = w->pages_per_seq,
-                                          .kv_lens = w->kv_lens,
-                                          .query_start_loc = w->starts,
-                                          .block_tables = r->tables};
-    const int64_t element = part->q_begin * (int64_t)w->heads.head_dim;
+    octavo_attention_batch batch = {.n_tokens = w->n_tokens,
+                                    .n_seqs = w->n_seqs,
+                                    .page_size = w->page_size,
+                                    .pages_per_seq = w->pages_per_seq,
+                                    .kv_lens = w->kv_lens,
+                                    .query_start_loc = w->starts,
+                                    .block_tables = r->tables};
+    const int64_t element =
+        part->row_begin * r->op.q_token_stride + part->q_begin * (int64_t)w->heads.head_dim;
+    int32_t starts[SHARE_MOST_SEQS + 1], positions[SHARE_MOST_SEQS];
+    if (part->row_begin > 0 || part->row_end < w->n_tokens) {
+        const octavo_attention_batch whole = batch;
+        octavo_attention_batch_rows(&whole, part->row_begin, part->row_end, starts, positions,
+                                    &batch);
+    }
     octavo_attention_plan_make(&r->plan, &r->limits, &batch, w->op.mask, r->memory);
     use_keys(w, part, r, w->keys, w->values);
     r->op.queries = (uint8_t *)w->queries + element * (int64_t)octavo_dtype_size(w->op.q_dtype);
@@ -281,8 +290,8 @@ size_t share_head_bytes(const share_world *w) {
 uint8_t *share_run(share_world *w, const share_part *part) {
     rank r;
     make_rank(w, part, &r);
-    const size_t bytes =
-        (size_t)w->n_tokens * (size_t)r.limits.heads.n_q_heads * share_head_bytes(w);
+    const size_t bytes = (size_t)(part->row_end - part->row_begin) *
+                         (size_t)r.limits.heads.n_q_heads * share_head_bytes(w);
     r.op.output = r.out = alloc(bytes);
     memset(r.out, 0xa5, bytes);
     fill_cache(w, part, &r);

@@ -37,6 +37,7 @@ typedef struct share_world {
 /* What a rank has of it. */
 typedef struct share_part {
     int32_t q_begin, q_end, kv_begin, kv_end; /* heads */
+    int64_t row_begin, row_end;
     int threads;
 } share_part;
 

@@ -11,7 +11,9 @@ enum { TURNS = 150, MOST_RANKS = 4 };
 
 /* Query heads [q_begin, q_end), and kv heads that have all they read. */
 static share_part cut_heads(share_world *w, int32_t q_begin, int32_t q_end) {
-    share_part part = {.q_begin = q_begin, .q_end = q_end, .threads = 1 + share_below(w, 3)};
+    share_part part = share_whole(w, 1 + share_below(w, 3));
+    part.q_begin = q_begin;
+    part.q_end = q_end;
     const int32_t group = w->heads.group, most = w->heads.n_kv_heads;
     part.kv_begin = q_begin / group;
     part.kv_end = q_end > q_begin ? (q_end + group - 1) / group : part.kv_begin;
