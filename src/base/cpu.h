@@ -57,5 +57,7 @@ size_t octavo_cpu_l2_bytes(void);
  * respected, two hardware threads of a core count once. Reads the machine's topology: not for inner
  * loops. */
 int octavo_cpu_cores(void);
+/* NUMA nodes that those cores belong to, at least 1. */
+int octavo_cpu_numa_nodes(void);
 
 #endif

@@ -44,35 +44,51 @@ size_t octavo_cpu_l2_bytes(void) {
 #endif
 }
 
-/* Cores that hold at least one processing unit this process is allowed and bound to. */
-static int bound_cores(void) {
+/* Cores that hold at least one processing unit this process is allowed and bound to; and in *nodes
+ * the NUMA nodes nearest to them. */
+static int bound_cores(int *nodes) {
     hwloc_topology_t topology = NULL;
     hwloc_bitmap_t bound = NULL;
+    hwloc_bitmap_t near = NULL;
     int cores = 0;
+    *nodes = 0;
     if (hwloc_topology_init(&topology) != 0) return 0;
     if (hwloc_topology_load(topology) != 0) goto done;
     bound = hwloc_bitmap_alloc();
-    if (bound == NULL) goto done;
+    near = hwloc_bitmap_alloc();
+    if (bound == NULL || near == NULL) goto done;
     if (hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) != 0) {
         hwloc_bitmap_copy(bound, hwloc_topology_get_allowed_cpuset(topology));
     }
     hwloc_bitmap_and(bound, bound, hwloc_topology_get_allowed_cpuset(topology));
     for (hwloc_obj_t core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, NULL);
          core != NULL; core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) {
-        if (hwloc_bitmap_intersects(core->cpuset, bound)) cores++;
+        if (!hwloc_bitmap_intersects(core->cpuset, bound)) continue;
+        cores++;
+        int node = hwloc_bitmap_first(core->nodeset);
+        if (node >= 0) (void)hwloc_bitmap_set(near, (unsigned)node);
     }
     /* A system that shows no cores shows at least its processing units. */
     if (cores == 0) cores = hwloc_bitmap_weight(bound);
+    *nodes = hwloc_bitmap_weight(near);
 
 done:
+    hwloc_bitmap_free(near);
     hwloc_bitmap_free(bound);
     hwloc_topology_destroy(topology);
     return cores;
 }
 
 int octavo_cpu_cores(void) {
-    int cores = bound_cores();
+    int nodes = 0;
+    int cores = bound_cores(&nodes);
     int quota = octavo_cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
     if (quota < cores) cores = quota;
     return cores < 1 ? 1 : cores;
+}
+
+int octavo_cpu_numa_nodes(void) {
+    int nodes = 0;
+    (void)bound_cores(&nodes);
+    return nodes < 1 ? 1 : nodes;
 }

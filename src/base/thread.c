@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fork-join pool. Everybody waits at gates: a gate is a counter that its opener raises and
- * that waiters watch, first spinning, then yielding, then asleep. The pool has three: workers wait
- * at `start` for a run, the caller at `join` for the last worker, everybody at `middle` for the
- * last one to reach a barrier. The gates order memory: what a thread wrote before it opened one is
- * seen by all that passed it.
+ * that waiters watch, first spinning, then yielding, then asleep. Workers wait at `start` for a
+ * run, the caller at `join` for the last worker, those who meet at a barrier for the last of them.
+ * The gates order memory: what a thread wrote before it opened one is seen by all that passed it.
  */
 #include "base/thread.h"
 
@@ -13,8 +12,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/placement.h"
 
-#include <hwloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -44,6 +43,14 @@ typedef struct gate {
     pthread_cond_t opened;
 } gate;
 
+/* field    guard   writer
+ * opened   gate    the last to arrive opens it
+ * arrived  atomic  each thread once per round */
+typedef struct meeting {
+    gate opened;
+    alignas(CACHE_LINE) atomic_int arrived;
+} meeting;
+
 typedef struct worker {
     octavo_pool *pool;
     pthread_t thread;
@@ -55,27 +62,28 @@ typedef struct worker {
  * task, arg  published by start, idle again after join  the owner, between runs (NULL task = quit)
  * start      gate                                       the owner opens it
  * join       gate                                       the last worker of a run opens it
- * middle     gate                                       the last thread at a barrier opens it
  * running    atomic                                     the owner before start, each worker once
- * arrived    atomic                                     each thread once per barrier
+ * all, teams meetings                                   whoever calls a barrier
  * the rest   set before the workers start, then only the owner touches what is not constant */
 struct octavo_pool {
     gate start;
     gate join;
-    gate middle;
+    meeting all;
     alignas(CACHE_LINE) atomic_int running;
-    alignas(CACHE_LINE) atomic_int arrived;
 
     alignas(CACHE_LINE) octavo_pool_task *task;
     void *arg;
     int n_threads;
+    int n_teams;
+    int team_threads;
     int64_t spin_ns;
     int64_t awake_ns;
 
-    worker *workers;                 /* [n_threads - 1] */
-    int n_started;                   /* workers that run */
-    hwloc_topology_t topology;       /* only while threads are pinned */
-    hwloc_bitmap_t previous_binding; /* of the owner, to be restored */
+    meeting *teams;              /* [n_teams] */
+    int n_made;                  /* of those, how many there are to be destroyed */
+    worker *workers;             /* [n_threads - 1] */
+    int n_started;               /* workers that run */
+    octavo_placement *placement; /* only while threads are pinned */
 };
 
 static int gate_init(gate *g) {
@@ -164,23 +172,42 @@ void octavo_pool_run(octavo_pool *pool, octavo_pool_task *task, void *arg) {
     gate_wait(&pool->join, joined, pool);
 }
 
+static void meet(meeting *m, int n, const octavo_pool *pool) {
+    if (n == 1) return;
+    /* The gate cannot open before this thread arrives, so its value is still that of this round. */
+    unsigned round = atomic_load_explicit(&m->opened.value, memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&m->arrived, 1, memory_order_acq_rel);
+    if (before == n - 1) {
+        atomic_store_explicit(&m->arrived, 0, memory_order_relaxed);
+        gate_open(&m->opened);
+    } else {
+        gate_wait(&m->opened, round, pool);
+    }
+}
+
 void octavo_pool_barrier(octavo_pool *pool, int thread) {
     octavo_assert(thread >= 0 && thread < pool->n_threads);
     (void)thread;
-    if (pool->n_threads == 1) return;
-    /* The gate cannot open before this thread arrives, so its value is still that of this round. */
-    unsigned round = atomic_load_explicit(&pool->middle.value, memory_order_relaxed);
-    int before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
-    if (before == pool->n_threads - 1) {
-        atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
-        gate_open(&pool->middle);
-    } else {
-        gate_wait(&pool->middle, round, pool);
-    }
+    meet(&pool->all, pool->n_threads, pool);
+}
+
+void octavo_pool_team_barrier(octavo_pool *pool, int thread) {
+    octavo_assert(thread >= 0 && thread < pool->n_threads);
+    if (pool->team_threads == 1) return;
+    meet(&pool->teams[thread / pool->team_threads], pool->team_threads, pool);
 }
 
 int octavo_pool_threads(const octavo_pool *pool) {
     return pool->n_threads;
+}
+
+int octavo_pool_teams(const octavo_pool *pool) {
+    return pool->n_teams;
+}
+
+void octavo_pool_bind_memory(const octavo_pool *pool, int team, void *p, size_t bytes) {
+    octavo_assert(team >= 0 && team < pool->n_teams);
+    if (pool->placement != NULL) octavo_placement_bind_memory(pool->placement, team, p, bytes);
 }
 
 void octavo_pool_share(int64_t count, int64_t grain, int thread, int n_threads, int64_t *begin,
@@ -211,62 +238,21 @@ static int processors(void) {
     return online < 1 ? 1 : online < quota ? (int)online : quota;
 }
 
-/* The part of the index-th distinct core that lies within `allowed`, in *set. */
-static bool core_set(hwloc_topology_t topology, hwloc_const_bitmap_t allowed, int index,
-                     hwloc_bitmap_t set) {
-    int seen = 0;
-    for (hwloc_obj_t core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, NULL);
-         core != NULL; core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) {
-        if (!hwloc_bitmap_intersects(core->cpuset, allowed)) continue;
-        if (seen++ == index) return hwloc_bitmap_and(set, core->cpuset, allowed) == 0;
-    }
-    return false;
-}
-
-static bool bind_threads(octavo_pool *pool, hwloc_bitmap_t set) {
-    for (int i = 0; i < pool->n_threads; i++) {
-        pthread_t thread = i == 0 ? pthread_self() : pool->workers[i - 1].thread;
-        if (!core_set(pool->topology, pool->previous_binding, i, set) ||
-            hwloc_set_thread_cpubind(pool->topology, thread, set, 0) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Gives every thread the binding that the owner had before pinning. */
-static void unbind_threads(octavo_pool *pool) {
-    for (int i = 0; i <= pool->n_started; i++) {
-        pthread_t thread = i == 0 ? pthread_self() : pool->workers[i - 1].thread;
-        (void)hwloc_set_thread_cpubind(pool->topology, thread, pool->previous_binding, 0);
-    }
-}
-
-static void forget_binding(octavo_pool *pool) {
-    hwloc_bitmap_free(pool->previous_binding);
-    if (pool->topology != NULL) hwloc_topology_destroy(pool->topology);
-    pool->previous_binding = NULL;
-    pool->topology = NULL;
-}
-
-/* Pins all threads or none. The cores are those of the owner's own binding, so that ranks that
+/* Pins all threads or none. The cores are those of the owner's own binding, so that processes that
  * are bound apart stay apart. */
 static void pin_threads(octavo_pool *pool) {
-    bool bound = false;
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    pool->previous_binding = hwloc_bitmap_alloc();
-    if (set == NULL || pool->previous_binding == NULL) goto done;
-    if (hwloc_topology_init(&pool->topology) != 0) goto done;
-    if (hwloc_topology_load(pool->topology) != 0) goto done;
-    if (hwloc_get_cpubind(pool->topology, pool->previous_binding, HWLOC_CPUBIND_THREAD) != 0) {
-        goto done;
+    pool->placement = octavo_placement_create(pool->n_teams, pool->team_threads);
+    bool bound = pool->placement != NULL;
+    for (int i = 0; bound && i < pool->n_threads; i++) {
+        bound = octavo_placement_bind(pool->placement, i,
+                                      i == 0 ? pthread_self() : pool->workers[i - 1].thread);
     }
-    bound = bind_threads(pool, set);
-    if (!bound) unbind_threads(pool);
-
-done:
-    hwloc_bitmap_free(set);
-    if (!bound) forget_binding(pool);
+    if (bound || pool->placement == NULL) return;
+    octavo_placement_unbind(pool->placement, pthread_self());
+    for (int i = 0; i < pool->n_started; i++) {
+        octavo_placement_unbind(pool->placement, pool->workers[i].thread);
+    }
+    octavo_placement_destroy(&pool->placement);
 }
 
 /* Workers take no signals: those belong to the program's own threads. */
@@ -286,56 +272,88 @@ static int start_workers(octavo_pool *pool) {
     return code;
 }
 
-/* The three gates, all or none. */
-static int gates_init(octavo_pool *pool) {
-    gate *gates[] = {&pool->start, &pool->join, &pool->middle};
-    for (size_t i = 0; i < OCTAVO_COUNT(gates); i++) {
-        int code = gate_init(gates[i]);
-        if (code == 0) continue;
-        while (i-- > 0)
-            gate_deinit(gates[i]);
-        return code;
-    }
-    return 0;
+static int meeting_init(meeting *m) {
+    atomic_init(&m->arrived, 0);
+    return gate_init(&m->opened);
 }
 
-octavo_status octavo_pool_create(octavo_pool **pool, int n_threads, bool pin, octavo_error *error) {
-    if (pool == NULL || n_threads < 1 || n_threads > MOST_THREADS) {
+/* The gates that every pool has, all or none. */
+static int gates_init(octavo_pool *pool) {
+    int code = gate_init(&pool->start);
+    if (code != 0) return code;
+    code = gate_init(&pool->join);
+    if (code == 0) {
+        code = meeting_init(&pool->all);
+        if (code == 0) return 0;
+        gate_deinit(&pool->join);
+    }
+    gate_deinit(&pool->start);
+    return code;
+}
+
+/* Makes what depends on the number of threads, and starts them. */
+static octavo_status fill_pool(octavo_pool *pool, octavo_error *error) {
+    const size_t teams_bytes = (size_t)pool->n_teams * sizeof(*pool->teams);
+    pool->teams = octavo_alloc_aligned(teams_bytes);
+    if (pool->teams == NULL) return octavo_fail_memory(error, "thread pool", teams_bytes);
+    int code = 0;
+    while (code == 0 && pool->n_made < pool->n_teams) {
+        code = meeting_init(&pool->teams[pool->n_made]);
+        if (code == 0) pool->n_made++;
+    }
+    if (code != 0) {
+        return octavo_fail(error, OCTAVO_ERROR_MEMORY, "thread pool (%d threads): %s",
+                           pool->n_threads, strerror(code));
+    }
+    pool->workers = octavo_alloc_zero((size_t)pool->n_threads, sizeof(*pool->workers));
+    if (pool->workers == NULL) {
+        return octavo_fail_memory(error, "thread pool", (size_t)pool->n_threads * sizeof(worker));
+    }
+    code = start_workers(pool);
+    if (code == 0) return OCTAVO_OK;
+    return octavo_fail(error, OCTAVO_ERROR_MEMORY,
+                       "thread pool (%d threads): only %d could be started: %s; use fewer threads",
+                       pool->n_threads, pool->n_started + 1, strerror(code));
+}
+
+octavo_status octavo_pool_create_teams(octavo_pool **pool, int n_teams, int threads_per_team,
+                                       bool pin, octavo_error *error) {
+    if (pool == NULL || threads_per_team < 1 || n_teams < 1 ||
+        threads_per_team > MOST_THREADS / n_teams) {
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "thread pool (%d threads): not a possible number; use 1 to %d",
-                           n_threads, MOST_THREADS);
+                           "thread pool (%d x %d threads): not a possible number; use 1 to %d in "
+                           "all",
+                           n_teams, threads_per_team, MOST_THREADS);
     }
     octavo_pool *made = octavo_alloc_aligned(sizeof(*made));
     if (made == NULL) return octavo_fail_memory(error, "thread pool", sizeof(*made));
     memset(made, 0, sizeof(*made));
-    made->n_threads = n_threads;
-    bool crowded = n_threads > processors();
+    made->n_teams = n_teams;
+    made->team_threads = threads_per_team;
+    made->n_threads = n_teams * threads_per_team;
+    bool crowded = made->n_threads > processors();
     made->spin_ns = crowded ? CROWDED_SPIN_NS : SPIN_NS;
     made->awake_ns = crowded ? CROWDED_AWAKE_NS : SPIN_NS + YIELD_NS;
 
     int code = gates_init(made);
     if (code != 0) {
+        int n_threads = made->n_threads;
         octavo_free_aligned(made);
         return octavo_fail(error, OCTAVO_ERROR_MEMORY, "thread pool (%d threads): %s", n_threads,
                            strerror(code));
     }
-    made->workers = octavo_alloc_zero((size_t)n_threads, sizeof(*made->workers));
-    if (made->workers == NULL) {
+    octavo_status status = fill_pool(made, error);
+    if (status != OCTAVO_OK) {
         octavo_pool_destroy(&made);
-        return octavo_fail_memory(error, "thread pool", (size_t)n_threads * sizeof(worker));
-    }
-    code = start_workers(made);
-    if (code != 0) {
-        int started = made->n_started;
-        octavo_pool_destroy(&made);
-        return octavo_fail(error, OCTAVO_ERROR_MEMORY,
-                           "thread pool (%d threads): only %d could be started: %s; "
-                           "use fewer threads",
-                           n_threads, started + 1, strerror(code));
+        return status;
     }
     if (pin) pin_threads(made);
     *pool = made;
     return OCTAVO_OK;
+}
+
+octavo_status octavo_pool_create(octavo_pool **pool, int n_threads, bool pin, octavo_error *error) {
+    return octavo_pool_create_teams(pool, 1, n_threads, pin, error);
 }
 
 void octavo_pool_destroy(octavo_pool **pool) {
@@ -346,13 +364,15 @@ void octavo_pool_destroy(octavo_pool **pool) {
     for (int i = 0; i < old->n_started; i++) {
         (void)pthread_join(old->workers[i].thread, NULL);
     }
-    if (old->topology != NULL) {
-        (void)hwloc_set_cpubind(old->topology, old->previous_binding, HWLOC_CPUBIND_THREAD);
-        forget_binding(old);
-    }
+    if (old->placement != NULL) octavo_placement_unbind(old->placement, pthread_self());
+    octavo_placement_destroy(&old->placement);
     gate_deinit(&old->start);
     gate_deinit(&old->join);
-    gate_deinit(&old->middle);
+    gate_deinit(&old->all.opened);
+    for (int i = 0; i < old->n_made; i++) {
+        gate_deinit(&old->teams[i].opened);
+    }
+    octavo_free_aligned(old->teams);
     octavo_free(old->workers);
     octavo_free_aligned(old);
     *pool = NULL;

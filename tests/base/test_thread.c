@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/thread.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -129,6 +130,58 @@ static void test_barrier(void **unused) {
     check_barriers(4, 10, 3);
 }
 
+/* The threads of a team meet often, all teams now and then; a team that is ahead must not be held
+ * up by, nor take part in, the rounds of another. */
+typedef struct team_state {
+    octavo_pool *pool;
+    int team_threads;
+    int rounds;
+    int64_t slot[MOST]; /* written by its thread, read by its team after the team's barrier */
+    int64_t sum[MOST];  /* of the team, seen by all after the pool's barrier */
+    int64_t wrong[MOST];
+} team_state;
+
+static void team_task(void *arg, int thread, int n_threads) {
+    team_state *state = arg;
+    const int team = thread / state->team_threads;
+    const int first = team * state->team_threads;
+    for (int round = 1; round <= state->rounds; round++) {
+        for (int step = 0; step <= team; step++) {
+            state->slot[thread] = (int64_t)round * 100 + step;
+            octavo_pool_team_barrier(state->pool, thread);
+            for (int t = first; t < first + state->team_threads; t++) {
+                if (state->slot[t] != (int64_t)round * 100 + step) state->wrong[thread]++;
+            }
+            octavo_pool_team_barrier(state->pool, thread);
+        }
+        if (thread == first) state->sum[team] += round;
+        octavo_pool_barrier(state->pool, thread);
+        for (int t = 0; t < n_threads / state->team_threads; t++) {
+            if (state->sum[t] != (int64_t)round * (round + 1) / 2) state->wrong[thread]++;
+        }
+        octavo_pool_barrier(state->pool, thread);
+    }
+}
+
+static void test_teams(void **unused) {
+    (void)unused;
+    for (int n_teams = 1; n_teams <= MOST; n_teams++) {
+        for (int each = 1; n_teams * each <= MOST; each++) {
+            octavo_pool *pool = NULL;
+            assert_int_equal(octavo_pool_create_teams(&pool, n_teams, each, false, NULL),
+                             OCTAVO_OK);
+            assert_int_equal(octavo_pool_teams(pool), n_teams);
+            assert_int_equal(octavo_pool_threads(pool), n_teams * each);
+            team_state state = {.pool = pool, .team_threads = each, .rounds = 40};
+            octavo_pool_run(pool, team_task, &state);
+            for (int t = 0; t < n_teams * each; t++) {
+                assert_int_equal(state.wrong[t], 0);
+            }
+            octavo_pool_destroy(&pool);
+        }
+    }
+}
+
 static void check_share(int64_t count, int64_t grain, int n_threads) {
     int64_t at = 0;
     int64_t least = INT64_MAX;
@@ -170,9 +223,14 @@ static void test_create_refuses(void **unused) {
     octavo_pool *pool = NULL;
     octavo_error error = {0};
     assert_int_equal(octavo_pool_create(&pool, 0, false, &error), OCTAVO_ERROR_INVALID);
-    assert_non_null(strstr(error.message, "0 threads"));
+    assert_non_null(strstr(error.message, "1 x 0 threads"));
     assert_int_equal(octavo_pool_create(&pool, 1025, false, &error), OCTAVO_ERROR_INVALID);
     assert_int_equal(octavo_pool_create(&pool, -3, false, NULL), OCTAVO_ERROR_INVALID);
+    assert_int_equal(octavo_pool_create_teams(&pool, 0, 1, false, &error), OCTAVO_ERROR_INVALID);
+    assert_int_equal(octavo_pool_create_teams(&pool, 513, 2, false, &error), OCTAVO_ERROR_INVALID);
+    assert_int_equal(octavo_pool_create_teams(&pool, INT_MAX, INT_MAX, false, &error),
+                     OCTAVO_ERROR_INVALID);
+    assert_non_null(strstr(error.message, "1 to 1024"));
     assert_null(pool);
     octavo_pool_destroy(&pool);
     octavo_pool_destroy(NULL);
@@ -234,28 +292,55 @@ static void empty_task(void *arg, int thread, int n_threads) {
     (void)n_threads;
 }
 
+typedef struct cost_state {
+    octavo_pool *pool;
+    void (*barrier)(octavo_pool *, int); /* NULL: none */
+    int barriers;
+} cost_state;
+
+static void cost_task(void *arg, int thread, int n_threads) {
+    (void)n_threads;
+    const cost_state *state = arg;
+    for (int i = 0; i < state->barriers; i++) {
+        state->barrier(state->pool, thread);
+    }
+}
+
 /* Medians of batches, so that a moment without a processor does not blur the figure. */
+static void print_cost(const char *what, octavo_pool *pool, int runs, cost_state state) {
+    enum { BATCHES = 41, EACH = 200 };
+    double cost[BATCHES];
+    for (int b = 0; b < BATCHES; b++) {
+        int64_t begin = octavo_clock_ns();
+        for (int i = 0; i < runs; i++) {
+            octavo_pool_run(pool, state.barrier == NULL ? empty_task : cost_task, &state);
+        }
+        cost[b] = (double)(octavo_clock_ns() - begin) / EACH;
+        for (int i = b; i > 0 && cost[i] < cost[i - 1]; i--) {
+            double other = cost[i];
+            cost[i] = cost[i - 1];
+            cost[i - 1] = other;
+        }
+    }
+    print_message("%s, %d threads in %d teams: median %.2f us, best %.2f us\n", what,
+                  octavo_pool_threads(pool), octavo_pool_teams(pool), cost[BATCHES / 2] * 1e-3,
+                  cost[0] * 1e-3);
+}
+
 static void test_fork_join_cost(void **unused) {
     (void)unused;
-    enum { BATCHES = 41, RUNS = 200 };
+    enum { EACH = 200 };
     for (int n = 1; n <= 4; n *= 2) {
-        octavo_pool *pool = make_pool(n, false);
-        double cost[BATCHES];
-        for (int b = 0; b < BATCHES; b++) {
-            int64_t begin = octavo_clock_ns();
-            for (int i = 0; i < RUNS; i++) {
-                octavo_pool_run(pool, empty_task, NULL);
-            }
-            cost[b] = (double)(octavo_clock_ns() - begin) / RUNS;
-            for (int i = b; i > 0 && cost[i] < cost[i - 1]; i--) {
-                double other = cost[i];
-                cost[i] = cost[i - 1];
-                cost[i - 1] = other;
-            }
+        for (int n_teams = 1; n_teams <= n; n_teams++) {
+            if (n % n_teams != 0) continue;
+            octavo_pool *pool = NULL;
+            assert_int_equal(octavo_pool_create_teams(&pool, n_teams, n / n_teams, false, NULL),
+                             OCTAVO_OK);
+            print_cost("fork-join", pool, EACH, (cost_state){0});
+            print_cost("barrier", pool, 1, (cost_state){pool, octavo_pool_barrier, EACH});
+            print_cost("team barrier", pool, 1, (cost_state){pool, octavo_pool_team_barrier, EACH});
+            octavo_pool_destroy(&pool);
         }
-        print_message("fork-join, %d threads: median %.2f us, best %.2f us\n", n,
-                      cost[BATCHES / 2] * 1e-3, cost[0] * 1e-3);
-        octavo_pool_destroy(&pool);
     }
 }
 
@@ -264,7 +349,7 @@ int main(void) {
         cmocka_unit_test(test_runs),           cmocka_unit_test(test_sleepers_wake),
         cmocka_unit_test(test_barrier),        cmocka_unit_test(test_share),
         cmocka_unit_test(test_create_refuses), cmocka_unit_test(test_pinning),
-        cmocka_unit_test(test_fork_join_cost),
+        cmocka_unit_test(test_teams),          cmocka_unit_test(test_fork_join_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
