@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The partitioner: costs, what is the same in all layers, and the decisions layer by layer.
+ */
+#include "program/partition.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "program/partition_search.h"
+
+#include <string.h>
+
+/* ---- costs ---- */
+
+double octavo_element_bytes(const octavo_tensor *tensor) {
+    if (!tensor->is_q8) return sizeof(float);
+    return (double)sizeof(octavo_q8_block) / OCTAVO_BLOCK;
+}
+
+int octavo_axes_of_tensor(const octavo_partitioner *p, int tensor, octavo_axis *pairs,
+                          const octavo_axis *axes[OCTAVO_TENSOR_AXES]) {
+    const octavo_tensor *t = &p->program->tensors[tensor];
+    int n = 0;
+    for (; t->axes[n]; n++)
+        axes[n] = octavo_axis_of(p->axes, tensor, n);
+    if (t->kind != OCTAVO_TENSOR_ACTIVATION) return n;
+    if (t->axes[0] == 'p') {
+        *pairs = p->pairs;
+        pairs->extent *= t->extent[0];
+        axes[0] = pairs;
+    } else {
+        axes[0] = t->axes[0] == 'r' ? &p->head : &p->rows;
+    }
+    return n;
+}
+
+octavo_route octavo_route_of(const octavo_partitioner *p, int tensor, const octavo_layout *from,
+                             const octavo_layout *to) {
+    const octavo_axis *axes[OCTAVO_TENSOR_AXES];
+    octavo_axis pairs;
+    const int n = octavo_axes_of_tensor(p, tensor, &pairs, axes);
+    return octavo_route_between(&p->mesh, axes, n, from, to,
+                                octavo_element_bytes(&p->program->tensors[tensor]));
+}
+
+double octavo_route_seconds(const octavo_partitioner *p, const octavo_route *route) {
+    const octavo_machine_model *machine = &p->options->machine;
+    double seconds = 0.0;
+    for (int i = 0; i < route->n; i++) {
+        seconds += route->step[i].bytes / machine->memory_bytes_s * 1e-3; /* a copy is not free */
+        if (route->step[i].collective == OCTAVO_COLLECTIVE_NONE) continue;
+        seconds += route->step[i].wire_bytes / machine->link_bytes_s + machine->latency_s;
+    }
+    return seconds;
+}
+
+/* ---- set-up ---- */
+
+static void find_last_uses(octavo_partitioner *p) {
+    const octavo_program *program = p->program;
+    for (int i = 0; i < program->n_tensors; i++)
+        p->last_use[i] = -1;
+    for (int i = 0; i < program->n_ops; i++)
+        for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
+            if (program->ops[i].in[k] != OCTAVO_NO_TENSOR) p->last_use[program->ops[i].in[k]] = i;
+    if (program->logits != OCTAVO_NO_TENSOR) p->last_use[program->logits] = program->n_ops;
+    if (program->hidden != OCTAVO_NO_TENSOR && p->last_use[program->hidden] < program->logits_begin)
+        p->last_use[program->hidden] = program->logits_begin;
+}
+
+static octavo_status set_up(octavo_partitioner *p) {
+    const octavo_program *program = p->program;
+    const size_t n = (size_t)program->n_tensors;
+    p->placed = octavo_alloc_zero(n + 1, sizeof *p->placed);
+    p->ruled = octavo_alloc_zero(n + 1, sizeof *p->ruled);
+    p->is_kept = octavo_alloc_zero(n + 1, sizeof *p->is_kept);
+    p->last_use = octavo_alloc_zero(n + 1, sizeof *p->last_use);
+    p->decisions = octavo_alloc_zero((size_t)program->n_ops + 1, sizeof *p->decisions);
+    if (!p->placed || !p->ruled || !p->is_kept || !p->last_use || !p->decisions)
+        return octavo_fail_memory(p->error, "partition", (uint64_t)n);
+    for (int a = 0; a < OCTAVO_MESH_AXES; a++)
+        if (p->mesh.degree[a] > 1) p->active |= 1u << a;
+    p->rows =
+        (octavo_axis){.letter = 't', .extent = p->options->n_tokens, .unit = 1, .n_slices = 1};
+    p->head = (octavo_axis){.letter = 'r', .extent = p->options->n_rows, .unit = 1, .n_slices = 1};
+    p->pairs = p->rows;
+    p->pairs.letter = 'p';
+    find_last_uses(p);
+    int layer = OCTAVO_NO_LAYER;
+    bool is_sparse = false;
+    for (int i = 0; i < program->n_tensors; i++) {
+        const octavo_tensor *tensor = &program->tensors[i];
+        if (tensor->layer != layer)
+            is_sparse = octavo_is_layer_sparse(program, layer = tensor->layer);
+        octavo_status status = OCTAVO_OK;
+        if (tensor->kind == OCTAVO_TENSOR_ACTIVATION)
+            status = octavo_rule_tensor(p, i, is_sparse);
+        else if (tensor->kind != OCTAVO_TENSOR_INPUT)
+            status = octavo_place_tensor(p, i);
+        if (status) return status;
+    }
+    return OCTAVO_OK;
+}
+
+static void tear_down(octavo_partitioner *p) {
+    octavo_free(p->placed);
+    octavo_free(p->ruled);
+    octavo_free(p->is_kept);
+    octavo_free(p->last_use);
+    octavo_free(p->decisions);
+}
+
+/* ---- layers ---- */
+
+static int end_of_layer(const octavo_program *program, int begin) {
+    int end = begin;
+    while (end < program->n_ops && program->ops[end].layer == program->ops[begin].layer)
+        end++;
+    return end;
+}
+
+static bool is_same_tensor(const octavo_partitioner *p, int a, int b) {
+    if (a == OCTAVO_NO_TENSOR || b == OCTAVO_NO_TENSOR) return a == b;
+    const octavo_tensor *x = &p->program->tensors[a], *y = &p->program->tensors[b];
+    if (x->name != y->name || x->kind != y->kind || strcmp(x->axes, y->axes) != 0 ||
+        x->is_q8 != y->is_q8 || p->is_kept[a] != p->is_kept[b] ||
+        !octavo_layout_equal(&p->placed[a], &p->placed[b]) ||
+        !octavo_layout_equal(&p->ruled[a], &p->ruled[b]))
+        return false;
+    if (x->kind == OCTAVO_TENSOR_WEIGHT && x->weight->type != y->weight->type) return false;
+    for (int i = 0; x->axes[i]; i++) {
+        const octavo_axis *u = octavo_axis_of(p->axes, a, i), *v = octavo_axis_of(p->axes, b, i);
+        if (x->extent[i] != y->extent[i] || u->unit != v->unit || u->n_slices != v->n_slices ||
+            u->readers != v->readers ||
+            memcmp(u->cut, v->cut, ((size_t)u->n_slices + 1) * sizeof *u->cut) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Ops of two layers that do the same with tensors that are alike. */
+static bool is_same_layer(const octavo_partitioner *p, int a, int b, int n) {
+    for (int i = 0; i < n; i++) {
+        const octavo_op *x = &p->program->ops[a + i], *y = &p->program->ops[b + i];
+        octavo_layout u = {0}, v = {0};
+        if (x->kind != y->kind || !is_same_tensor(p, x->out, y->out)) return false;
+        for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
+            if (!is_same_tensor(p, x->in[k], y->in[k])) return false;
+        if (octavo_input_is_ruled(p, x, 0, &u) != octavo_input_is_ruled(p, y, 0, &v) ||
+            !octavo_layout_equal(&u, &v))
+            return false;
+    }
+    return true;
+}
+
+enum { MOST_KINDS = 64 };
+
+static octavo_status decide(octavo_partitioner *p) {
+    const octavo_program *program = p->program;
+    int kinds[MOST_KINDS], lengths[MOST_KINDS], n_kinds = 0;
+    for (int begin = 0, end; begin < program->n_ops; begin = end) {
+        int k = 0;
+        end = end_of_layer(program, begin);
+        while (k < n_kinds &&
+               (lengths[k] != end - begin || !is_same_layer(p, kinds[k], begin, end - begin)))
+            k++;
+        if (k < n_kinds) {
+            memcpy(&p->decisions[begin], &p->decisions[kinds[k]],
+                   (size_t)(end - begin) * sizeof *p->decisions);
+            continue;
+        }
+        octavo_status status = octavo_partition_search(p, begin, end);
+        if (status) return status;
+        if (n_kinds == MOST_KINDS) continue;
+        kinds[n_kinds] = begin;
+        lengths[n_kinds++] = end - begin;
+    }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_partition_make(octavo_partition *partition, const octavo_program *program,
+                                    const octavo_program_axes *axes,
+                                    const octavo_partition_options *options, octavo_error *error) {
+    octavo_partitioner p = {.program = program,
+                            .axes = axes,
+                            .options = options,
+                            .mesh = options->mesh,
+                            .error = error};
+    *partition = (octavo_partition){.mesh = options->mesh, .phase = options->phase};
+    octavo_status status = set_up(&p);
+    if (!status) status = decide(&p);
+    if (!status) status = octavo_partition_write(&p, partition);
+    tear_down(&p);
+    if (status) octavo_partition_deinit(partition);
+    return status;
+}
+
+void octavo_partition_deinit(octavo_partition *partition) {
+    octavo_free(partition->values);
+    octavo_free(partition->steps);
+    octavo_free(partition->trace_values);
+    octavo_free(partition->trace_steps);
+    *partition = (octavo_partition){0};
+}

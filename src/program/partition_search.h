@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the partitioner share: ways, the search, costs.
+ */
+#ifndef OCTAVO_PROGRAM_PARTITION_SEARCH_H
+#define OCTAVO_PROGRAM_PARTITION_SEARCH_H
+
+#include "program/operand.h"
+#include "program/partition.h"
+
+/* A way to run an op: how its operands lie and what comes of it. Operands without rows (weights,
+ * vectors, caches) lie as they are placed unless they are listed. */
+typedef struct octavo_way {
+    octavo_layout in[OCTAVO_OP_INPUTS];
+    bool has_in[OCTAVO_OP_INPUTS];
+    octavo_layout out;
+    double seconds; /* on one rank, without what moves */
+} octavo_way;
+
+enum { OCTAVO_MAX_WAYS = 1024, OCTAVO_MAX_HELD = 24 };
+
+/* A tensor's layouts at some place of the search. */
+typedef struct octavo_held {
+    octavo_layout layout[OCTAVO_MAX_HELD];
+    int n;
+} octavo_held;
+
+typedef struct octavo_partitioner {
+    const octavo_program *program;
+    const octavo_program_axes *axes;
+    const octavo_partition_options *options;
+    octavo_mesh mesh;
+    unsigned active;               /* mesh axes of more than one rank */
+    octavo_layout *placed;         /* [n_tensors] of weights, vectors, caches */
+    octavo_layout *ruled;          /* [n_tensors] of activations: what their rule says */
+    bool *is_kept;                 /* [n_tensors] kept exactly as ruled */
+    int *last_use;                 /* [n_tensors] last op that takes it */
+    octavo_way *decisions;         /* [n_ops] */
+    octavo_axis rows, head, pairs; /* axes of t, r and p in the step that is estimated */
+    octavo_error *error;
+} octavo_partitioner;
+
+/* The axes of a tensor, for layout.h. */
+int octavo_axes_of_tensor(const octavo_partitioner *p, int tensor, octavo_axis *pairs,
+                          const octavo_axis *axes[OCTAVO_TENSOR_AXES]);
+double octavo_element_bytes(const octavo_tensor *tensor);
+
+/* The cheapest way from one layout of a tensor to another. */
+octavo_route octavo_route_of(const octavo_partitioner *p, int tensor, const octavo_layout *from,
+                             const octavo_layout *to);
+double octavo_route_seconds(const octavo_partitioner *p, const octavo_route *route);
+
+bool octavo_is_layer_sparse(const octavo_program *program, int layer);
+/* Sets what is placed, or what is ruled and kept. UNSUPPORTED for what cannot be split so. */
+OCTAVO_MUST_CHECK octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor);
+OCTAVO_MUST_CHECK octavo_status octavo_rule_tensor(octavo_partitioner *p, int tensor,
+                                                   bool is_sparse);
+
+/* The op's operand at `index` has to be kept by another tensor's rule first (the input of the q
+ * projection by activation_q_td). */
+bool octavo_input_is_ruled(const octavo_partitioner *p, const octavo_op *op, int index,
+                           octavo_layout *layout);
+
+/* Ways of op `index` where the tensors lie as held[i] says of operand i (n 0: it does not vary).
+ * Gives their number. */
+int octavo_ways_of(const octavo_partitioner *p, int index, const octavo_held *held,
+                   octavo_way ways[OCTAVO_MAX_WAYS]);
+
+/* Is it made wherever it is needed, without anything that moves? */
+bool octavo_is_made_anywhere(const octavo_partitioner *p, int tensor);
+
+/* The steps that follow from all decisions. */
+OCTAVO_MUST_CHECK octavo_status octavo_partition_write(const octavo_partitioner *p,
+                                                       octavo_partition *partition);
+
+/* Decides ops [begin, end). */
+OCTAVO_MUST_CHECK octavo_status octavo_partition_search(octavo_partitioner *p, int begin, int end);
+
+#endif

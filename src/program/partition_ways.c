@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ways in which each op kind runs on shards. Each follows from the op's axes (op.c): an axis
+ * that operands share is split alike in all of them; one that is summed over leaves a partial sum.
+ */
+#include "base/compiler.h"
+#include "program/partition_search.h"
+
+#include <string.h>
+
+typedef struct way_list {
+    const octavo_partitioner *p;
+    const octavo_op *op;
+    int index;
+    octavo_way *ways;
+    int n;
+} way_list;
+
+static unsigned bits_of(const octavo_split *split) {
+    unsigned bits = 0;
+    for (int i = 0; i < split->n; i++)
+        bits |= 1u << split->axis[i];
+    return bits;
+}
+
+static octavo_split join(octavo_split split, unsigned bits) {
+    for (int a = 0; a < OCTAVO_MESH_AXES; a++)
+        if (bits >> a & 1) split = octavo_split_add(split, a);
+    return split;
+}
+
+/* Split tokens belong to their group first: `data` is outermost. */
+static octavo_split join_rows(octavo_split split, unsigned bits) {
+    const unsigned data = 1u << OCTAVO_MESH_DATA;
+    octavo_split rows = {0};
+    if ((bits & data) && !octavo_split_has(&split, OCTAVO_MESH_DATA))
+        rows = octavo_split_add(rows, OCTAVO_MESH_DATA);
+    for (int i = 0; i < split.n; i++)
+        rows = octavo_split_add(rows, split.axis[i]);
+    return join(rows, bits & ~data);
+}
+
+static octavo_split without(const octavo_split *split, unsigned bits) {
+    octavo_split left = {0};
+    for (int i = 0; i < split->n; i++)
+        if (!(bits >> split->axis[i] & 1)) left = octavo_split_add(left, split->axis[i]);
+    return left;
+}
+
+static void add_form(octavo_held *forms, const octavo_layout *layout) {
+    for (int i = 0; i < forms->n; i++)
+        if (octavo_layout_equal(&forms->layout[i], layout)) return;
+    if (forms->n < OCTAVO_MAX_HELD) forms->layout[forms->n++] = *layout;
+}
+
+static int n_axes(const way_list *list, int tensor) {
+    return (int)strlen(list->p->program->tensors[tensor].axes);
+}
+
+/* Layouts that are at hand or near: held ones, sums completed on shards of either axis or on all
+ * ranks, and what the rule says. */
+static octavo_held forms_of(const way_list *list, int tensor, const octavo_held *held) {
+    octavo_held forms = {.n = 0};
+    const octavo_tensor *t = &list->p->program->tensors[tensor];
+    for (int i = 0; i < held->n; i++) {
+        octavo_layout whole = held->layout[i];
+        const unsigned partial = bits_of(&whole.partial);
+        whole.partial = (octavo_split){0};
+        whole.is_owned = false;
+        add_form(&forms, &whole);
+        if (partial == 0) continue;
+        octavo_layout rows = whole, columns = whole;
+        rows.split[0] = join_rows(rows.split[0], partial);
+        columns.split[1] = join(columns.split[1], partial);
+        if (t->axes[0] != 'p') add_form(&forms, &rows);
+        add_form(&forms, &columns);
+    }
+    if (t->axes[0] != 'p') add_form(&forms, &list->p->ruled[tensor]);
+    return forms;
+}
+
+/* Each form, too, with whole columns. */
+static void add_whole_columns(const way_list *list, int tensor, octavo_held *forms) {
+    const int n = forms->n, columns = n_axes(list, tensor);
+    for (int i = 0; i < n; i++) {
+        octavo_layout whole = forms->layout[i];
+        for (int j = 1; j < columns; j++)
+            whole.split[j] = (octavo_split){0};
+        add_form(forms, &whole);
+    }
+}
+
+static double widest(const way_list *list, int tensor, int axis, const octavo_split *split) {
+    const octavo_axis *axes[OCTAVO_TENSOR_AXES];
+    octavo_axis pairs;
+    octavo_axes_of_tensor(list->p, tensor, &pairs, axes);
+    return (double)octavo_axis_widest(axes[axis], octavo_split_degree(split, &list->p->mesh));
+}
+
+static double box_bytes(const way_list *list, int tensor, const octavo_layout *layout) {
+    const octavo_tensor *t = &list->p->program->tensors[tensor];
+    double box = octavo_element_bytes(t);
+    for (int i = 0; t->axes[i]; i++)
+        box *= widest(list, tensor, i, &layout->split[i]);
+    return box / octavo_split_degree(&layout->experts, &list->p->mesh);
+}
+
+static octavo_way *add_way(way_list *list, const octavo_layout *out) {
+    if (list->n == OCTAVO_MAX_WAYS) return NULL;
+    octavo_way *way = &list->ways[list->n++];
+    *way = (octavo_way){.out = *out};
+    return way;
+}
+
+static void set_in(octavo_way *way, int operand, const octavo_layout *layout) {
+    way->in[operand] = *layout;
+    way->has_in[operand] = true;
+}
+
+/* An op that reads and writes rows: memory bounds it. */
+static double row_seconds(const way_list *list, const octavo_layout *out, int passes) {
+    return passes * box_bytes(list, list->op->out, out) / list->p->options->machine.memory_bytes_s;
+}
+
+/* A vector on the columns of `layout`. */
+static octavo_layout columns_as_vector(const octavo_layout *layout) {
+    octavo_layout vector = {0};
+    for (int i = 0; i + 1 < OCTAVO_SPEC_AXES; i++)
+        vector.split[i] = layout->split[i + 1];
+    return vector;
+}
+
+static void set_vectors(way_list *list, octavo_way *way, int first, const octavo_layout *columns) {
+    const octavo_layout vector = columns_as_vector(columns);
+    for (int i = first; i < OCTAVO_OP_INPUTS; i++) {
+        if (list->op->in[i] == OCTAVO_NO_TENSOR) continue;
+        if (list->p->program->tensors[list->op->in[i]].kind == OCTAVO_TENSOR_VECTOR)
+            set_in(way, i, &vector);
+    }
+}
+
+/* ---- ops on rows ---- */
+
+static unsigned subsets_next(unsigned subset, unsigned of) {
+    return (subset - of) & of;
+}
+
+/* The heads or lanes of a row are together. */
+static bool has_whole_lanes(const octavo_layout *layout) {
+    return layout->split[2].n == 0;
+}
+
+static bool can_norm_split(const way_list *list, const octavo_layout *layout) {
+    const int x = list->op->in[0];
+    if (layout->split[1].n == 0) return true;
+    if (n_axes(list, x) > 2 && layout->split[2].n > 0) return false;
+    return octavo_axis_of(list->p->axes, x, 1)->readers == 0;
+}
+
+static void ways_norm(way_list *list, const octavo_held *held) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    add_whole_columns(list, list->op->in[0], &forms);
+    for (int i = 0; i < forms.n; i++) {
+        const octavo_layout *form = &forms.layout[i];
+        const unsigned free = list->p->active & ~octavo_layout_axes(form);
+        if (!can_norm_split(list, form)) continue;
+        unsigned more = 0;
+        do {
+            octavo_layout out = *form;
+            out.split[0] = join_rows(out.split[0], more);
+            octavo_way *way = add_way(list, &out);
+            if (!way) return;
+            set_in(way, 0, &out);
+            set_vectors(list, way, 1, &out);
+            way->seconds = row_seconds(list, &out, 3);
+            if (out.split[1].n > 0) { /* the ranks' sums are exchanged */
+                const double n = octavo_split_degree(&out.split[1], &list->p->mesh);
+                const double rows = widest(list, list->op->in[0], 0, &out.split[0]);
+                way->seconds += 8.0 * rows * (n - 1.0) / list->p->options->machine.link_bytes_s +
+                                list->p->options->machine.latency_s;
+            }
+            more = subsets_next(more, free);
+        } while (more != 0);
+    }
+}
+
+/* Everything that works on each element or each head by itself. */
+static void ways_rowwise(way_list *list, const octavo_held *held, bool needs_lanes) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    if (needs_lanes) add_whole_columns(list, list->op->in[0], &forms);
+    for (int i = 0; i < forms.n; i++) {
+        const octavo_layout *form = &forms.layout[i];
+        if (needs_lanes && n_axes(list, list->op->in[0]) > 2 && !has_whole_lanes(form)) continue;
+        octavo_way *way = add_way(list, form);
+        if (!way) return;
+        set_in(way, 0, form);
+        way->seconds = row_seconds(list, form, 2);
+    }
+}
+
+static void ways_rope(way_list *list, const octavo_held *held) {
+    ways_rowwise(list, held, true);
+    for (int i = 0; i < list->n; i++) {
+        const octavo_layout table = {.split = {list->ways[i].out.split[0]}};
+        set_in(&list->ways[i], 1, &table);
+    }
+}
+
+/* Of both operands' forms. */
+static void ways_pairwise(way_list *list, const octavo_held *held) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    const bool has_both = list->op->in[1] != OCTAVO_NO_TENSOR;
+    if (has_both) {
+        const octavo_held other = forms_of(list, list->op->in[1], &held[1]);
+        for (int i = 0; i < other.n; i++)
+            add_form(&forms, &other.layout[i]);
+    }
+    add_form(&forms, &list->p->ruled[list->op->out]);
+    for (int i = 0; i < forms.n; i++) {
+        octavo_way *way = add_way(list, &forms.layout[i]);
+        if (!way) return;
+        set_in(way, 0, &forms.layout[i]);
+        if (has_both) set_in(way, 1, &forms.layout[i]);
+        way->seconds = row_seconds(list, &forms.layout[i], 3);
+    }
+}
+
+/* A permutation of columns takes them whole; what comes of it may be any shard. */
+static void ways_reorder(way_list *list, const octavo_held *held) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    add_whole_columns(list, list->op->in[0], &forms);
+    for (int i = 0; i < forms.n; i++) {
+        const octavo_layout *form = &forms.layout[i];
+        if (form->split[1].n > 0 || form->split[2].n > 0) continue;
+        const unsigned free = list->p->active & ~octavo_layout_axes(form);
+        unsigned columns = 0;
+        do {
+            octavo_layout out = *form;
+            out.split[1] = join(out.split[1], columns);
+            octavo_way *way = add_way(list, &out);
+            if (!way) return;
+            set_in(way, 0, form);
+            way->seconds = row_seconds(list, &out, 2);
+            columns = subsets_next(columns, free);
+        } while (columns != 0);
+    }
+}
+
+static void ways_select(way_list *list, const octavo_held *held) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    for (int i = 0; i < forms.n; i++) {
+        const octavo_layout *form = &forms.layout[i];
+        octavo_layout out = *form;
+        out.split[0] = without(&out.split[0], ~(1u << OCTAVO_MESH_DATA));
+        octavo_way *way = add_way(list, &out);
+        if (!way) return;
+        set_in(way, 0, form);
+        const double n = octavo_split_degree(&form->split[0], &list->p->mesh) /
+                         octavo_split_degree(&out.split[0], &list->p->mesh);
+        way->seconds = row_seconds(list, &out, 2);
+        if (n > 1)
+            way->seconds += box_bytes(list, list->op->out, &out) * (n - 1.0) / n /
+                            list->p->options->machine.link_bytes_s;
+    }
+}
+
+/* Rows are looked up by the ranks that have them. */
+static void ways_embed(way_list *list) {
+    const octavo_layout *table = &list->p->placed[list->op->in[1]];
+    octavo_layout out = {.split = {{0}, table->split[1]}, .partial = table->split[0]};
+    out.is_owned = out.partial.n > 0;
+    const unsigned used = octavo_layout_axes(&out);
+    const unsigned data = list->p->active & (1u << OCTAVO_MESH_DATA) & ~used;
+    for (int i = 0; i < 2; i++) {
+        out.split[0] = i == 0 ? join_rows((octavo_split){0}, data)
+                              : without(&list->p->ruled[list->op->out].split[0], used);
+        octavo_way *way = add_way(list, &out);
+        if (way) way->seconds = row_seconds(list, &out, 1);
+    }
+}
+
+/* ---- matmuls ---- */
+
+/* Splits of rows that the op may have where the weight takes `used`: those of the forms, each with
+ * any free mesh axes in addition. */
+typedef struct row_splits {
+    octavo_split split[64];
+    int n;
+} row_splits;
+
+static void add_rows(row_splits *rows, const octavo_split *split) {
+    for (int i = 0; i < rows->n; i++)
+        if (octavo_split_equal(&rows->split[i], split)) return;
+    if (rows->n < 64) rows->split[rows->n++] = *split;
+}
+
+static row_splits rows_of(const way_list *list, const octavo_held *forms, unsigned used) {
+    row_splits rows = {.n = 0};
+    for (int i = 0; i < forms->n; i++) {
+        const octavo_split base = without(&forms->layout[i].split[0], used);
+        const unsigned free = list->p->active & ~used & ~bits_of(&base);
+        unsigned more = 0;
+        do {
+            const octavo_split split = join_rows(base, more);
+            add_rows(&rows, &split);
+            more = subsets_next(more, free);
+        } while (more != 0);
+    }
+    return rows;
+}
+
+static double matmul_seconds(const way_list *list, double rows, double inputs, double outputs,
+                             const octavo_weight *weight, double matrices) {
+    const octavo_machine_model *machine = &list->p->options->machine;
+    const double bytes = matrices * inputs * outputs *
+                         (double)octavo_weight_bytes(weight->type, OCTAVO_PANEL, weight->k) /
+                         ((double)OCTAVO_PANEL * (double)weight->k);
+    const double operations = 2.0 * rows * inputs * outputs / machine->operations_s;
+    const double reading = bytes / machine->memory_bytes_s;
+    return operations > reading ? operations : reading;
+}
+
+/* Elements of the widest shard over the column axes of x. */
+static double columns_of(const way_list *list, int tensor, const octavo_layout *layout) {
+    double width = 1.0;
+    for (int i = 1; i < n_axes(list, tensor); i++)
+        width *= widest(list, tensor, i, &layout->split[i]);
+    return width;
+}
+
+static void add_matmul(way_list *list, const octavo_split *rows, const octavo_split *inputs,
+                       const octavo_split *outputs) {
+    const octavo_op *op = list->op;
+    const octavo_layout x = {.split = {*rows, *inputs}};
+    const octavo_layout out = {.split = {*rows, *outputs}, .partial = *inputs};
+    octavo_way *way = add_way(list, &out);
+    if (!way) return;
+    set_in(way, 0, &x);
+    set_vectors(list, way, 2, &out);
+    way->seconds = matmul_seconds(list, widest(list, op->in[0], 0, rows),
+                                  columns_of(list, op->in[0], &x), columns_of(list, op->out, &out),
+                                  list->p->program->tensors[op->in[1]].weight, 1.0);
+}
+
+/* The weight lies as it is placed; mesh axes that it is not split by may split the tokens, the
+ * outputs or the sum. */
+static void ways_matmul(way_list *list, const octavo_held *held) {
+    const octavo_op *op = list->op;
+    const octavo_layout *weight = &list->p->placed[op->in[1]];
+    const int at = octavo_weight_outputs_at(list->p->program, op);
+    const int n_out = n_axes(list, op->out) - 1;
+    const octavo_split *outputs = &weight->split[at];
+    const octavo_split *inputs = &weight->split[at == 0 ? n_out : 0];
+    const unsigned used = bits_of(inputs) | bits_of(outputs);
+    const octavo_held forms = forms_of(list, op->in[0], &held[0]);
+    const row_splits rows = rows_of(list, &forms, used);
+    for (int i = 0; i < rows.n; i++) {
+        const unsigned free = list->p->active & ~used & ~bits_of(&rows.split[i]);
+        unsigned more = 0;
+        do {
+            const octavo_split wider = join(*outputs, more), deeper = join(*inputs, more);
+            add_matmul(list, &rows.split[i], inputs, &wider);
+            if (more) add_matmul(list, &rows.split[i], &deeper, outputs);
+            more = subsets_next(more, free);
+        } while (more != 0);
+    }
+}
+
+static void ways_head_matmul(way_list *list, const octavo_held *held) {
+    const octavo_op *op = list->op;
+    const octavo_split *heads = &list->p->placed[op->in[1]].split[0];
+    const octavo_held forms = forms_of(list, op->in[0], &held[0]);
+    const row_splits rows = rows_of(list, &forms, bits_of(heads));
+    const octavo_weight *weight = list->p->program->tensors[op->in[1]].weight;
+    for (int i = 0; i < rows.n; i++) {
+        const unsigned free = list->p->active & ~bits_of(heads) & ~bits_of(&rows.split[i]);
+        unsigned more = 0;
+        do {
+            const octavo_layout x = {.split = {rows.split[i], join(*heads, more)}};
+            octavo_way *way = add_way(list, &x);
+            if (!way) return;
+            set_in(way, 0, &x);
+            set_in(way, 2, &x);
+            const double n = widest(list, op->out, 1, &x.split[1]);
+            way->seconds = matmul_seconds(list, n * widest(list, op->out, 0, &x.split[0]),
+                                          (double)weight->k, (double)weight->n, weight, n);
+            more = subsets_next(more, free);
+        } while (more != 0);
+    }
+}
+
+/* ---- attention ---- */
+
+static bool is_cache_grouped(const way_list *list, int cache) {
+    return octavo_split_has(&list->p->placed[cache].split[0], OCTAVO_MESH_DATA);
+}
+
+static unsigned data_of(const way_list *list) {
+    return list->p->active & (1u << OCTAVO_MESH_DATA);
+}
+
+/* New keys and values go to every rank that keeps their sequence and head. */
+static void ways_cache_update(way_list *list) {
+    const octavo_op *op = list->op;
+    const octavo_layout *cache = &list->p->placed[op->in[2]];
+    octavo_layout rows = {.split = {{0}, cache->split[1]}};
+    if (is_cache_grouped(list, op->in[2])) rows.split[0] = join_rows(rows.split[0], data_of(list));
+    octavo_way *way = add_way(list, cache);
+    for (int i = 0; i < 2; i++)
+        if (op->in[i] != OCTAVO_NO_TENSOR) set_in(way, i, &rows);
+}
+
+static double attention_seconds(const way_list *list, const octavo_layout *q) {
+    const octavo_partition_options *options = list->p->options;
+    const octavo_op *op = list->op;
+    const octavo_tensor *query = &list->p->program->tensors[op->in[0]];
+    const octavo_tensor *cache = &list->p->program->tensors[op->in[1]];
+    const double heads = widest(list, op->in[0], 1, &q->split[1]);
+    const double rows = widest(list, op->in[0], 0, &q->split[0]);
+    const double lanes = (double)query->extent[2];
+    const double group = (double)query->extent[1] / (double)cache->extent[1];
+    const double operations = 4.0 * rows * heads * lanes * (double)options->kv_length;
+    const double streams = options->phase == OCTAVO_PHASE_GENERATE ? rows : 1.0;
+    const double bytes =
+        2.0 * streams * (heads / group) * lanes * (double)options->kv_length * options->cache_bytes;
+    const double computing = operations / options->machine.operations_s;
+    const double reading = bytes / options->machine.memory_bytes_s;
+    return computing > reading ? computing : reading;
+}
+
+/* A rank attends with any of the query heads of the key/value heads that it keeps, for any of the
+ * tokens whose sequences it keeps. */
+static void ways_attention(way_list *list, const octavo_held *held) {
+    const octavo_op *op = list->op;
+    const octavo_split *heads = &list->p->placed[op->in[1]].split[1];
+    const bool is_grouped = is_cache_grouped(list, op->in[1]);
+    const unsigned data = data_of(list), used = bits_of(heads) | (is_grouped ? data : 0);
+    const octavo_held forms = forms_of(list, op->in[0], &held[0]);
+    const row_splits rows = rows_of(list, &forms, used);
+    for (int i = 0; i < rows.n; i++) {
+        const octavo_split split = is_grouped ? join_rows(rows.split[i], data) : rows.split[i];
+        const unsigned free = list->p->active & ~used & ~bits_of(&split);
+        unsigned more = 0;
+        do {
+            const octavo_layout q = {.split = {split, join(*heads, more)}};
+            octavo_way *way = add_way(list, &q);
+            if (!way) return;
+            set_in(way, 0, &q);
+            set_vectors(list, way, 2, &q);
+            way->seconds = attention_seconds(list, &q);
+            more = subsets_next(more, free);
+        } while (more != 0);
+    }
+}
+
+/* Where attention left it. */
+static void ways_attention_merge(way_list *list, const octavo_held *held) {
+    for (int i = 0; i < held[0].n; i++) {
+        const octavo_layout *q = &held[0].layout[i];
+        octavo_way *way = add_way(list, q);
+        if (!way) return;
+        set_in(way, 0, q);
+        set_vectors(list, way, 2, q);
+    }
+}
+
+/* ---- experts ---- */
+
+/* Mesh axes of the weights of the experts that a choice is for. */
+static unsigned axes_of_experts(const way_list *list, int choice) {
+    const octavo_program *program = list->p->program;
+    unsigned bits = 0;
+    for (int i = list->index; i < program->n_ops && program->ops[i].layer == list->op->layer; i++)
+        if (program->ops[i].kind == OCTAVO_OP_EXPERT_MATMUL && program->ops[i].in[2] == choice)
+            bits |= octavo_layout_axes(&list->p->placed[program->ops[i].in[1]]);
+    return bits;
+}
+
+/* Whose experts the pairs of a choice are of. */
+static octavo_split experts_of(const way_list *list, int choice) {
+    const octavo_program *program = list->p->program;
+    for (int i = list->index; i < program->n_ops; i++)
+        if (program->ops[i].kind == OCTAVO_OP_EXPERT_MATMUL && program->ops[i].in[2] == choice)
+            return list->p->placed[program->ops[i].in[1]].split[0];
+    return (octavo_split){0};
+}
+
+static void ways_route(way_list *list, const octavo_held *held) {
+    octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    add_whole_columns(list, list->op->in[0], &forms);
+    for (int i = 0; i < forms.n; i++) {
+        if (forms.layout[i].split[1].n > 0) continue;
+        octavo_way *way = add_way(list, &forms.layout[i]);
+        if (!way) return;
+        set_in(way, 0, &forms.layout[i]);
+        set_vectors(list, way, 1, &forms.layout[i]);
+        way->seconds = row_seconds(list, &forms.layout[i], 4);
+    }
+}
+
+/* Pairs are numbered where their tokens and experts are: no rank of the experts' weights may have
+ * other tokens. */
+static void ways_group(way_list *list, const octavo_held *held) {
+    const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    const row_splits rows = rows_of(list, &forms, axes_of_experts(list, list->op->in[0]));
+    for (int i = 0; i < rows.n; i++) {
+        const octavo_layout choice = {.split = {rows.split[i]}};
+        octavo_way *way = add_way(list, &choice);
+        if (way) set_in(way, 0, &choice);
+    }
+}
+
+/* Columns of the pairs: as tokens have them or as the experts' weights take them. */
+static void ways_gather(way_list *list, const octavo_held *held) {
+    const octavo_op *op = list->op;
+    const octavo_layout *choice = &held[1].layout[0];
+    octavo_held forms = forms_of(list, op->in[0], &held[0]);
+    octavo_layout inputs = {0};
+    for (int i = list->index; i < list->p->program->n_ops; i++) {
+        const octavo_op *later = &list->p->program->ops[i];
+        if (later->kind != OCTAVO_OP_EXPERT_MATMUL || later->in[2] != op->in[1]) continue;
+        inputs.split[1] = list->p->placed[later->in[1]].split[1];
+        break;
+    }
+    add_form(&forms, &inputs);
+    add_whole_columns(list, op->in[0], &forms);
+    const octavo_split experts = experts_of(list, op->in[1]);
+    const unsigned used = bits_of(&choice->split[0]) | bits_of(&experts);
+    octavo_held columns = {.n = 0};
+    for (int i = 0; i < forms.n; i++) {
+        octavo_layout x = {.split = {choice->split[0], forms.layout[i].split[1]}};
+        if ((bits_of(&x.split[1]) & used) == 0) add_form(&columns, &x);
+    }
+    for (int i = 0; i < columns.n; i++) {
+        const octavo_layout *x = &columns.layout[i];
+        octavo_layout out = *x;
+        out.experts = experts;
+        octavo_way *way = add_way(list, &out);
+        if (!way) return;
+        set_in(way, 0, x);
+        set_in(way, 1, choice);
+        way->seconds = row_seconds(list, &out, 2);
+    }
+}
+
+static void ways_expert_matmul(way_list *list, const octavo_held *held) {
+    const octavo_op *op = list->op;
+    const octavo_layout *w = &list->p->placed[op->in[1]];
+    const octavo_layout *choice = &held[2].layout[0];
+    const octavo_weight *weight = list->p->program->tensors[op->in[1]].weight;
+    const octavo_layout x = {.split = {choice->split[0], w->split[1]}, .experts = w->split[0]};
+    octavo_layout out = {.split = {choice->split[0], w->split[2]}, .experts = w->split[0]};
+    out.partial = w->split[1];
+    octavo_way *way = add_way(list, &out);
+    set_in(way, 0, &x);
+    set_in(way, 2, choice);
+    if (op->in[3] != OCTAVO_NO_TENSOR) {
+        const octavo_layout bias = {.split = {w->split[0], w->split[2]}};
+        set_in(way, 3, &bias);
+    }
+    const double experts = octavo_split_degree(&w->split[0], &list->p->mesh);
+    const double pairs = widest(list, op->out, 0, &out.split[0]) / experts;
+    const double matrices = (double)weight->stack / experts;
+    way->seconds = matmul_seconds(list, pairs, columns_of(list, op->in[0], &x),
+                                  columns_of(list, op->out, &out), weight,
+                                  pairs < matrices ? pairs : matrices);
+}
+
+/* Each rank adds its own experts. */
+static void ways_combine(way_list *list, const octavo_held *held) {
+    const octavo_layout *choice = &held[1].layout[0];
+    const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    for (int i = 0; i < forms.n; i++) {
+        octavo_layout out = forms.layout[i];
+        out.partial = out.experts;
+        out.experts = (octavo_split){0};
+        octavo_way *way = add_way(list, &out);
+        if (!way) return;
+        set_in(way, 0, &forms.layout[i]);
+        set_in(way, 1, choice);
+        way->seconds = row_seconds(list, &out, 4);
+    }
+}
+
+static void ways_row_gate(way_list *list, const octavo_held *held) {
+    const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    for (int i = 0; i < forms.n; i++) {
+        const octavo_layout gate = {.split = {forms.layout[i].split[0]}};
+        octavo_way *way = add_way(list, &forms.layout[i]);
+        if (!way) return;
+        set_in(way, 0, &forms.layout[i]);
+        set_in(way, 1, &gate);
+        way->seconds = row_seconds(list, &forms.layout[i], 2);
+    }
+}
+
+int octavo_ways_of(const octavo_partitioner *p, int index, const octavo_held *held,
+                   octavo_way ways[OCTAVO_MAX_WAYS]) {
+    way_list list = {.p = p, .op = &p->program->ops[index], .index = index, .ways = ways};
+    switch (list.op->kind) {
+    case OCTAVO_OP_EMBED:
+        ways_embed(&list);
+        break;
+    case OCTAVO_OP_NORM:
+        ways_norm(&list, held);
+        break;
+    case OCTAVO_OP_HEAD_NORM:
+    case OCTAVO_OP_TEMPERATURE:
+        ways_rowwise(&list, held, true);
+        break;
+    case OCTAVO_OP_ROPE:
+        ways_rope(&list, held);
+        break;
+    case OCTAVO_OP_QUANTISE:
+    case OCTAVO_OP_SCALE:
+        ways_rowwise(&list, held, false);
+        break;
+    case OCTAVO_OP_REORDER:
+        ways_reorder(&list, held);
+        break;
+    case OCTAVO_OP_GATE:
+    case OCTAVO_OP_ADD:
+        ways_pairwise(&list, held);
+        break;
+    case OCTAVO_OP_SELECT:
+        ways_select(&list, held);
+        break;
+    case OCTAVO_OP_MATMUL:
+        ways_matmul(&list, held);
+        break;
+    case OCTAVO_OP_HEAD_MATMUL:
+        ways_head_matmul(&list, held);
+        break;
+    case OCTAVO_OP_CACHE_UPDATE:
+        ways_cache_update(&list);
+        break;
+    case OCTAVO_OP_ATTENTION:
+        ways_attention(&list, held);
+        break;
+    case OCTAVO_OP_ATTENTION_MERGE:
+        ways_attention_merge(&list, held);
+        break;
+    case OCTAVO_OP_ROUTE:
+        ways_route(&list, held);
+        break;
+    case OCTAVO_OP_GROUP:
+        ways_group(&list, held);
+        break;
+    case OCTAVO_OP_GATHER:
+        ways_gather(&list, held);
+        break;
+    case OCTAVO_OP_EXPERT_MATMUL:
+        ways_expert_matmul(&list, held);
+        break;
+    case OCTAVO_OP_COMBINE:
+        ways_combine(&list, held);
+        break;
+    case OCTAVO_OP_ROW_GATE:
+        ways_row_gate(&list, held);
+        break;
+    case OCTAVO_OP_ROPE_TABLE:
+    case OCTAVO_OP_KINDS:
+        break;
+    }
+    return list.n;
+}
