@@ -3,6 +3,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "sharding/rules_part.h"
 
 #include <string.h>
 
@@ -27,12 +28,6 @@ void octavo_rules_deinit(octavo_rules *rules) {
     *rules = (octavo_rules){.overrides = NULL};
 }
 
-static bool holds_for_layer(const octavo_rules_part *part, int layer) {
-    for (int i = 0; i < part->n_ranges; i++)
-        if (part->ranges[i].first <= layer && layer <= part->ranges[i].last) return true;
-    return part->n_ranges == 0;
-}
-
 /* The last override of a tensor in a phase, or NULL. */
 static const octavo_override *override_of(const octavo_rules *rules, octavo_phase phase, int tensor,
                                           int layer, octavo_block_kind kind) {
@@ -42,7 +37,7 @@ static const octavo_override *override_of(const octavo_rules *rules, octavo_phas
         const octavo_rules_part *part = override->part;
         if (!part) return override;
         if (part->block != OCTAVO_BLOCK_ANY && part->block != kind) continue;
-        if (holds_for_layer(part, layer)) return override;
+        if (octavo_rules_part_has_layer(part, layer)) return override;
     }
     return NULL;
 }

@@ -11,6 +11,7 @@
 #ifndef OCTAVO_SHARDING_RULES_H
 #define OCTAVO_SHARDING_RULES_H
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "sharding/spec.h"
 
@@ -39,12 +40,12 @@ typedef struct octavo_named_tensor {
     const char *prefill, *generate; /* default rules */
 } octavo_named_tensor;
 
-enum { OCTAVO_NAMED_TENSORS = 66 };
+enum { OCTAVO_NAMED_TENSORS = 66, OCTAVO_NEAREST = 3 };
 
 const octavo_named_tensor *octavo_named_tensor_at(int index);
-/* By exact name, or -1. And the one whose name is spelt most alike. */
+/* By exact name, or -1. And those whose names are spelt most alike, the nearest first. */
 int octavo_named_tensor_find(const char *name);
-int octavo_named_tensor_nearest(const char *name);
+void octavo_named_tensor_nearest(const char *name, int nearest[OCTAVO_NEAREST]);
 
 /* ---- rules ---- */
 
@@ -62,8 +63,8 @@ typedef struct octavo_rules_part {
 typedef struct octavo_override {
     int tensor;                    /* index of the table */
     bool is_in[OCTAVO_PHASES];     /* the phases it holds for */
+    bool is_of_program;            /* not of the file */
     const octavo_rules_part *part; /* NULL: the whole model */
-    const char *source;            /* "all", "prefill", "generate", for people */
     octavo_spec spec;
 } octavo_override;
 
@@ -92,5 +93,45 @@ bool octavo_rules_find(const octavo_rules *rules, octavo_phase phase, const char
 OCTAVO_MUST_CHECK octavo_status octavo_rules_add(octavo_rules *rules,
                                                  const octavo_override *override,
                                                  octavo_error *error);
+
+/* ---- files and objects (rules_json.c) ---- */
+
+enum {
+    OCTAVO_RULES_MAX_BYTES = 1 << 20, /* of a file or an object */
+    OCTAVO_RULES_MAX_PARTS = 256,
+    OCTAVO_RULES_MAX_LAYERS = 4096,
+};
+
+/* Adds what a file says: strategy, base table, overrides. On failure *rules may hold a part of it,
+ * to be ended as ever. Errors name the file, the path to the culprit and what is legal:
+ * OCTAVO_ERROR_NOT_FOUND, OCTAVO_ERROR_IO, OCTAVO_ERROR_MEMORY
+ *   OCTAVO_ERROR_FORMAT   too large, no JSON, a key twice, no object
+ *   OCTAVO_ERROR_INVALID  what stands in it */
+OCTAVO_MUST_CHECK octavo_status octavo_rules_read(octavo_rules *rules, const char *path,
+                                                  octavo_error *error);
+/* The same from bytes in memory; `name` is in messages. */
+OCTAVO_MUST_CHECK octavo_status octavo_rules_parse(octavo_rules *rules, const void *data,
+                                                   size_t size, const char *name,
+                                                   octavo_error *error);
+/* Overrides of the program, JSON objects {"TENSOR": RULE}, each may be NULL. In a phase that they
+ * say something of (`all` in both) they replace what the file says, parts included. */
+OCTAVO_MUST_CHECK octavo_status octavo_rules_replace(octavo_rules *rules, const char *all,
+                                                     const char *prefill, const char *generate,
+                                                     octavo_error *error);
+
+/* ---- checks and text (rules_check.c, rules_dump.c) ---- */
+
+/* Layers that overrides name are layers of the model. OCTAVO_ERROR_INVALID */
+OCTAVO_MUST_CHECK octavo_status octavo_rules_check_layers(const octavo_rules *rules, int n_layers,
+                                                          octavo_error *error);
+/* A norm's sum over D is not split over ranks that hold other tokens. OCTAVO_ERROR_INVALID */
+OCTAVO_MUST_CHECK octavo_status octavo_rules_check_norms(const octavo_rules *rules,
+                                                         const octavo_mesh *mesh,
+                                                         octavo_error *error);
+
+/* For people: the overrides in order; or what holds for each tensor of a model, overrides marked
+ * with a star and those for parts of a model behind the others. */
+void octavo_rules_dump_overrides(const octavo_rules *rules, octavo_buffer *out);
+void octavo_rules_dump_table(const octavo_rules *rules, octavo_buffer *out);
 
 #endif

@@ -131,16 +131,18 @@ static int edits(const char *a, const char *b) {
     return row[n];
 }
 
-int octavo_named_tensor_nearest(const char *name) {
+void octavo_named_tensor_nearest(const char *name, int nearest[OCTAVO_NEAREST]) {
     char shown[MAX_NAME + 1];
-    int nearest = 0, fewest = 2 * MAX_NAME;
+    int fewest[OCTAVO_NEAREST + 1], n = 0;
     snprintf(shown, sizeof shown, "%s", name);
     for (int i = 0; i < OCTAVO_NAMED_TENSORS; i++) {
-        int n = edits(shown, table[i].name);
-        if (n < fewest) {
-            fewest = n;
-            nearest = i;
+        const int count = edits(shown, table[i].name);
+        int at = n < OCTAVO_NEAREST ? n++ : OCTAVO_NEAREST;
+        for (; at > 0 && fewest[at - 1] > count; at--) {
+            fewest[at] = fewest[at - 1];
+            if (at < OCTAVO_NEAREST) nearest[at] = nearest[at - 1];
         }
+        fewest[at] = count;
+        if (at < OCTAVO_NEAREST) nearest[at] = i;
     }
-    return nearest;
 }

@@ -4,20 +4,9 @@
  */
 #include "../unit.h"
 #include "base/compiler.h"
-#include "sharding/rules.h"
+#include "rule_text.h"
 
 #include <string.h>
-
-static void assert_rule(const octavo_rules *rules, octavo_phase phase, const char *tensor,
-                        int layer, octavo_block_kind kind, const char *expected, bool obliges) {
-    octavo_spec spec;
-    bool is_override = !obliges;
-    char text[OCTAVO_SPEC_TEXT];
-    assert_true(octavo_rules_find(rules, phase, tensor, layer, kind, &spec, &is_override));
-    octavo_spec_print(&spec, text);
-    assert_string_equal(text, expected);
-    assert_int_equal(is_override, obliges);
-}
 
 /* Every rule of the table is legal and prints as it stands there; names end in their axes. */
 static void test_table(void **unused) {
@@ -37,7 +26,9 @@ static void test_table(void **unused) {
         if (strncmp(tensor->name, "norm_", 5) != 0)
             assert_string_equal(strrchr(tensor->name, '_') + 1, tensor->axes);
         assert_int_equal(octavo_named_tensor_find(tensor->name), i);
-        assert_int_equal(octavo_named_tensor_nearest(tensor->name), i);
+        int nearest[OCTAVO_NEAREST];
+        octavo_named_tensor_nearest(tensor->name, nearest);
+        assert_int_equal(nearest[0], i);
     }
     assert_int_equal(octavo_named_tensor_find("ffw_weight"), -1);
 }
@@ -50,13 +41,18 @@ static void test_nearest(void **unused) {
         {"moe_weight_edf", "moe_weights_edf"},
         {"logits_vt", "logits_tv"},
     };
-    for (size_t i = 0; i < OCTAVO_COUNT(pairs); i++)
-        assert_string_equal(octavo_named_tensor_at(octavo_named_tensor_nearest(pairs[i][0]))->name,
-                            pairs[i][1]);
+    int nearest[OCTAVO_NEAREST];
+    for (size_t i = 0; i < OCTAVO_COUNT(pairs); i++) {
+        octavo_named_tensor_nearest(pairs[i][0], nearest);
+        assert_string_equal(octavo_named_tensor_at(nearest[0])->name, pairs[i][1]);
+    }
     char longest[5000];
     memset(longest, 'x', sizeof longest);
     longest[sizeof longest - 1] = 0;
-    assert_in_range(octavo_named_tensor_nearest(longest), 0, OCTAVO_NAMED_TENSORS - 1);
+    octavo_named_tensor_nearest(longest, nearest);
+    for (int i = 0; i < OCTAVO_NEAREST; i++)
+        assert_in_range(nearest[i], 0, OCTAVO_NAMED_TENSORS - 1);
+    assert_true(nearest[0] != nearest[1] && nearest[1] != nearest[2]);
 }
 
 /* The names and rules that the format has always had, from its own file. */
@@ -91,15 +87,18 @@ static void test_golden(void **unused) {
 /* Weights lie as the generate rule says, whatever the table says of prefill. */
 static void test_find(void **unused) {
     (void)unused;
-    octavo_rules rules;
-    octavo_spec spec = {.n = -1};
     const octavo_phase prefill = OCTAVO_PHASE_PREFILL, generate = OCTAVO_PHASE_GENERATE;
     const octavo_block_kind dense = OCTAVO_BLOCK_DENSE;
+    octavo_rules rules;
+    octavo_spec spec = {.n = -1};
     octavo_rules_init(&rules);
-    assert_rule(&rules, prefill, "ffw_hidden_tf", 0, dense, "(-, -)", false);
-    assert_rule(&rules, generate, "ffw_hidden_tf", 0, dense, "(data, model+expert)", false);
-    assert_rule(&rules, prefill, "ffw_weight_df", 0, dense, "(-, model+expert)", false);
-    assert_rule(&rules, generate, "ffw_weight_df", 0, dense, "(-, model+expert)", false);
+    assert_string_equal(rule_of(&rules, prefill, "ffw_hidden_tf", 0, dense).text, "(-, -)");
+    assert_string_equal(rule_of(&rules, generate, "ffw_hidden_tf", 0, dense).text,
+                        "(data, model+expert)");
+    assert_string_equal(rule_of(&rules, prefill, "ffw_weight_df", 0, dense).text,
+                        "(-, model+expert)");
+    assert_string_equal(rule_of(&rules, generate, "ffw_weight_df", 0, dense).text,
+                        "(-, model+expert)");
     assert_false(octavo_rules_find(&rules, prefill, "ffw", 0, dense, &spec, NULL));
     assert_int_equal(spec.n, -1);
     octavo_rules_deinit(&rules);
