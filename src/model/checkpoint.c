@@ -6,10 +6,12 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "formats/hf_folder_file.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 octavo_status octavo_checkpoint_open_gguf(const char *path, octavo_checkpoint *checkpoint,
                                           octavo_error *error) {
@@ -70,6 +72,23 @@ octavo_status octavo_checkpoint_open_folder(const char *path, octavo_checkpoint 
     return OCTAVO_OK;
 }
 
+octavo_status octavo_checkpoint_open_config(const char *path, octavo_checkpoint *checkpoint,
+                                            octavo_error *error) {
+    octavo_checkpoint opened = {.body_prefix = "model.", .head_prefix = ""};
+    struct stat info;
+    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    opened.folder.config = is_folder ? octavo_hf_path_in(path, "config.json")
+                                     : octavo_strndup(path, strlen(path));
+    if (!opened.folder.config) return octavo_fail_memory(error, "path", strlen(path));
+    octavo_status status = octavo_hf_json_read(opened.folder.config, &opened.config, error);
+    if (status) {
+        octavo_checkpoint_close(&opened);
+        return status;
+    }
+    *checkpoint = opened;
+    return OCTAVO_OK;
+}
+
 void octavo_checkpoint_close(octavo_checkpoint *checkpoint) {
     octavo_gguf_close(&checkpoint->gguf);
     octavo_safetensors_close(&checkpoint->safetensors);
@@ -92,7 +111,7 @@ size_t octavo_checkpoint_n_parts(const octavo_checkpoint *checkpoint) {
 
 size_t octavo_checkpoint_n_tensors(const octavo_checkpoint *checkpoint) {
     if (checkpoint->gguf) return octavo_gguf_n_tensors(checkpoint->gguf);
-    return octavo_safetensors_n_tensors(checkpoint->safetensors);
+    return checkpoint->safetensors ? octavo_safetensors_n_tensors(checkpoint->safetensors) : 0;
 }
 
 static octavo_checkpoint_tensor view_gguf(const octavo_gguf *gguf, size_t index) {
@@ -152,6 +171,7 @@ octavo_checkpoint_tensor octavo_checkpoint_tensor_at(const octavo_checkpoint *ch
 
 ptrdiff_t octavo_checkpoint_find(const octavo_checkpoint *checkpoint, const char *name) {
     if (checkpoint->gguf) return octavo_gguf_tensor_find(checkpoint->gguf, name);
+    if (!checkpoint->safetensors) return -1;
     return octavo_safetensors_tensor_find(checkpoint->safetensors, name);
 }
 
@@ -164,6 +184,10 @@ octavo_status octavo_checkpoint_get(const octavo_checkpoint *checkpoint, const c
         const octavo_safetensors_tensor *in_safetensors;
         if (checkpoint->gguf)
             return octavo_gguf_get_tensor(checkpoint->gguf, name, &in_gguf, error);
+        if (!checkpoint->safetensors)
+            return octavo_fail(error, OCTAVO_ERROR_NOT_FOUND,
+                               "tensor \"%s\" (%s): a description alone has no tensors", name,
+                               octavo_checkpoint_path(checkpoint));
         return octavo_safetensors_get_tensor(checkpoint->safetensors, name, &in_safetensors, error);
     }
     *tensor = octavo_checkpoint_tensor_at(checkpoint, (size_t)index);

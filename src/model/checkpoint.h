@@ -20,7 +20,7 @@ typedef struct octavo_checkpoint {
 
     octavo_hf_folder folder;
     json_t *config; /* config.json */
-    octavo_safetensors *safetensors;
+    octavo_safetensors *safetensors; /* NULL: a description alone */
     const char *body_prefix; /* of the names of tensors: "model."; lives forever */
     const char *head_prefix; /* of lm_head */
 } octavo_checkpoint;
@@ -32,6 +32,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_checkpoint_open_gguf(const char *path,
                                                             octavo_checkpoint *checkpoint,
                                                             octavo_error *error);
 OCTAVO_MUST_CHECK octavo_status octavo_checkpoint_open_folder(const char *path,
+                                                              octavo_checkpoint *checkpoint,
+                                                              octavo_error *error);
+/* A description alone, a config.json or the folder of one: there are no tensors, and no names of
+ * tensors are found. */
+OCTAVO_MUST_CHECK octavo_status octavo_checkpoint_open_config(const char *path,
                                                               octavo_checkpoint *checkpoint,
                                                               octavo_error *error);
 void octavo_checkpoint_close(octavo_checkpoint *checkpoint); /* takes a zeroed one too */

@@ -5,6 +5,7 @@
 #include "model/network.h"
 
 #include "model/block.h"
+#include "model/weights_shape.h"
 
 /* The largest quantisation block among `weights`: what a slice of their input axis may not cut. */
 static int64_t block_of(const octavo_weight *weight, int64_t unit) {
@@ -71,6 +72,20 @@ octavo_status octavo_network_load(octavo_network *network, const octavo_checkpoi
     octavo_status status = octavo_config_load(&network->config, checkpoint, error);
     if (status) return status;
     status = octavo_weights_load(&network->weights, checkpoint, &network->config, options, error);
+    if (status) {
+        octavo_config_deinit(&network->config);
+        return status;
+    }
+    cut_slices(network);
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_network_shape(octavo_network *network, const octavo_checkpoint *checkpoint,
+                                   octavo_weight_type type, octavo_error *error) {
+    *network = (octavo_network){0};
+    octavo_status status = octavo_config_load(&network->config, checkpoint, error);
+    if (status) return status;
+    status = octavo_weights_shape(&network->weights, &network->config, type, error);
     if (status) {
         octavo_config_deinit(&network->config);
         return status;

@@ -25,6 +25,10 @@ OCTAVO_MUST_CHECK octavo_status octavo_network_load(octavo_network *network,
                                                     const octavo_checkpoint *checkpoint,
                                                     const octavo_weights_options *options,
                                                     octavo_error *error);
+/* The same from the configuration alone: shapes of weights of a type, no data. */
+OCTAVO_MUST_CHECK octavo_status octavo_network_shape(octavo_network *network,
+                                                     const octavo_checkpoint *checkpoint,
+                                                     octavo_weight_type type, octavo_error *error);
 void octavo_network_deinit(octavo_network *network);
 
 /* Builds the program of one step; it points into the network, which must outlive it. */

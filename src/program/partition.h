@@ -91,8 +91,9 @@ OCTAVO_MUST_CHECK octavo_status octavo_partition_make(octavo_partition *partitio
                                                       octavo_error *error);
 void octavo_partition_deinit(octavo_partition *partition); /* takes an empty one too */
 
-/* Where a weight, a vector or a cache is kept: by the generate rules in either phase. */
-octavo_layout octavo_placement_of(const octavo_program *program, int tensor,
-                                  const octavo_mesh *mesh, const octavo_rules *rules);
+/* How a tensor is to lie by the rules. Weights, vectors and caches are placed by those of generate,
+ * in either phase. */
+octavo_layout octavo_layout_by_rules(const octavo_program *program, int tensor, octavo_phase phase,
+                                     const octavo_mesh *mesh, const octavo_rules *rules);
 
 #endif

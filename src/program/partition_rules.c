@@ -61,12 +61,12 @@ static octavo_layout layout_of_spec(const octavo_tensor *tensor, const octavo_sp
     return layout;
 }
 
-octavo_layout octavo_placement_of(const octavo_program *program, int tensor,
-                                  const octavo_mesh *mesh, const octavo_rules *rules) {
+octavo_layout octavo_layout_by_rules(const octavo_program *program, int tensor, octavo_phase phase,
+                                     const octavo_mesh *mesh, const octavo_rules *rules) {
     const octavo_tensor *t = &program->tensors[tensor];
     const octavo_block_kind kind = kind_of(t, octavo_is_layer_sparse(program, t->layer));
     octavo_spec spec;
-    if (!octavo_rules_find(rules, OCTAVO_PHASE_GENERATE, t->name, t->layer, kind, &spec, NULL))
+    if (!octavo_rules_find(rules, phase, t->name, t->layer, kind, &spec, NULL))
         return (octavo_layout){0};
     return layout_of_spec(t, &spec, mesh);
 }
@@ -96,7 +96,8 @@ static octavo_status check_cache(octavo_partitioner *p, int tensor) {
 }
 
 octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
-    p->placed[tensor] = octavo_placement_of(p->program, tensor, &p->mesh, p->options->rules);
+    p->placed[tensor] = octavo_layout_by_rules(p->program, tensor, OCTAVO_PHASE_GENERATE, &p->mesh,
+                                               p->options->rules);
     octavo_status status = check_lanes(p, tensor, &p->placed[tensor]);
     if (!status && p->program->tensors[tensor].kind == OCTAVO_TENSOR_CACHE)
         status = check_cache(p, tensor);
