@@ -14,11 +14,11 @@
 
 /* What is assumed of a machine that nobody measured: a link of 10 Gbit/s, a socket's memory, and
  * arithmetic in proportion. */
-#define LINK_GBPS        1.25
-#define MEMORY_GBPS      50.0
-#define LATENCY_S        2e-7
-#define OPERATIONS_BYTE  20.0 /* of a byte of memory bandwidth */
-#define MOST_KV_LENGTH   1024 /* that a generating step is estimated with */
+#define LINK_GBPS       1.25
+#define MEMORY_GBPS     50.0
+#define LATENCY_S       2e-7
+#define OPERATIONS_BYTE 20.0 /* of a byte of memory bandwidth */
+#define MOST_KV_LENGTH  1024 /* that a generating step is estimated with */
 
 void octavo_plan_options_init(octavo_plan_options *options) {
     *options = (octavo_plan_options){
@@ -58,8 +58,7 @@ static octavo_status check_options(const octavo_plan_options *options, octavo_er
 }
 
 bool octavo_planner_wants(const octavo_planner *planner, octavo_phase phase) {
-    const int bit =
-        phase == OCTAVO_PHASE_PREFILL ? OCTAVO_PLAN_PREFILL : OCTAVO_PLAN_GENERATE;
+    const int bit = phase == OCTAVO_PHASE_PREFILL ? OCTAVO_PLAN_PREFILL : OCTAVO_PLAN_GENERATE;
     return (planner->options.phases & bit) != 0;
 }
 
@@ -122,8 +121,8 @@ static octavo_status load_network(octavo_planner *planner, const octavo_checkpoi
 
 static octavo_status build_program(octavo_planner *planner, octavo_error *error) {
     const int tokens = (int)planner->options.tokens;
-    octavo_status status = octavo_network_build(&planner->network, &planner->program, tokens,
-                                                tokens, false, error);
+    octavo_status status =
+        octavo_network_build(&planner->network, &planner->program, tokens, tokens, false, error);
     if (status) return status;
     if (!octavo_program_axes_init(&planner->axes, &planner->program))
         return octavo_fail_memory(error, "axes", (uint64_t)planner->program.n_tensors);
@@ -139,8 +138,8 @@ static octavo_status read_rules(octavo_planner *planner, octavo_error *error) {
     octavo_rules_init(rules);
     if (options->rules) status = octavo_rules_read(rules, options->rules, error);
     if (!status)
-        status = octavo_rules_replace(rules, options->all, options->prefill, options->generate,
-                                      error);
+        status =
+            octavo_rules_replace(rules, options->all, options->prefill, options->generate, error);
     if (status) return status;
     const int64_t ones[OCTAVO_MESH_AXES] = {1, 1, 1, 1};
     if (options->mesh)
@@ -194,8 +193,8 @@ static octavo_status make_plan(octavo_planner *planner, const char *path, octavo
     octavo_checkpoint_close(&checkpoint);
     if (status || (status = build_program(planner, error)) ||
         (status = read_rules(planner, error)) ||
-        (status = octavo_rules_check_layers(&planner->rules, planner->network.config.n_layers,
-                                            error)))
+        (status =
+             octavo_rules_check_layers(&planner->rules, planner->network.config.n_layers, error)))
         return status;
     set_costs(planner);
     for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++)

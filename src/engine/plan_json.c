@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "kernels/matmul.h"
 
 #include <string.h>
 
@@ -41,8 +42,8 @@ double octavo_plan_bytes(const octavo_planner *planner, int tensor, const octavo
     for (int i = 0; t->axes[i]; i++) {
         octavo_axis rows;
         const octavo_axis *axis = octavo_plan_axis(planner, tensor, i, &rows);
-        bytes *= (double)octavo_axis_widest(
-            axis, octavo_split_degree(&layout->split[i], &planner->mesh));
+        bytes *= (double)octavo_axis_widest(axis,
+                                            octavo_split_degree(&layout->split[i], &planner->mesh));
     }
     return bytes / octavo_split_degree(&layout->experts, &planner->mesh);
 }
@@ -151,9 +152,7 @@ static void put_tensor(tensor_list *list, octavo_buffer *out, int tensor, const 
     const octavo_layout *layout = &list->layouts[tensor];
     int n = 0;
     for (int i = tensor; i < program->n_tensors; i++) {
-        if (list->is_done[i] ||
-            !is_alike(planner, tensor, i, layout, &list->layouts[i]))
-            continue;
+        if (list->is_done[i] || !is_alike(planner, tensor, i, layout, &list->layouts[i])) continue;
         list->is_done[i] = true;
         const int layer = program->tensors[i].layer;
         if (layer >= 0 && (n == 0 || list->layers[n - 1] != layer)) list->layers[n++] = layer;
@@ -185,8 +184,8 @@ static bool is_listed(const octavo_tensor *t, bool is_activation) {
 static void put_kind(tensor_list *list, octavo_buffer *out, octavo_phase phase, const char *name) {
     const octavo_program *program = &list->planner->program;
     for (int i = 0; i < program->n_tensors; i++) {
-        list->layouts[i] = octavo_layout_by_rules(program, i, phase, &list->planner->mesh,
-                                                  &list->planner->rules);
+        list->layouts[i] =
+            octavo_layout_by_rules(program, i, phase, &list->planner->mesh, &list->planner->rules);
         list->is_done[i] = !is_listed(&program->tensors[i], name != NULL);
     }
     for (int i = 0; i < program->n_tensors; i++)
@@ -337,8 +336,8 @@ static void put_warnings(const octavo_planner *planner, octavo_buffer *out) {
             if (step->summed < 0) continue;
             const octavo_op *op = &planner->program.ops[step->summed];
             const octavo_axis *axis = octavo_axis_of(&planner->axes, op->in[0], 1);
-            const int degree = octavo_split_degree(
-                &partition->values[step->in[0]].layout.partial, &planner->mesh);
+            const int degree =
+                octavo_split_degree(&partition->values[step->in[0]].layout.partial, &planner->mesh);
             const unsigned char letter = (unsigned char)axis->letter;
             if (octavo_axis_is_exact(axis, degree) || (seen[letter / 64] >> letter % 64 & 1))
                 continue;

@@ -3,7 +3,6 @@
  * The document of a plan: what moves in a phase, and when.
  */
 #include "engine/plan_json.h"
-
 #include "program/op.h"
 
 #include <string.h>
@@ -138,8 +137,7 @@ static void put_collectives(const octavo_planner *planner, const octavo_partitio
 /* ---- time ---- */
 
 static bool is_moving(const octavo_partition_step *step) {
-    return step->kind == OCTAVO_STEP_RESHARD &&
-           step->transfer.collective != OCTAVO_COLLECTIVE_NONE;
+    return step->kind == OCTAVO_STEP_RESHARD && step->transfer.collective != OCTAVO_COLLECTIVE_NONE;
 }
 
 static void put_time(const octavo_planner *planner, const octavo_partition *partition,

@@ -77,8 +77,8 @@ octavo_status octavo_checkpoint_open_config(const char *path, octavo_checkpoint 
     octavo_checkpoint opened = {.body_prefix = "model.", .head_prefix = ""};
     struct stat info;
     const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    opened.folder.config = is_folder ? octavo_hf_path_in(path, "config.json")
-                                     : octavo_strndup(path, strlen(path));
+    opened.folder.config =
+        is_folder ? octavo_hf_path_in(path, "config.json") : octavo_strndup(path, strlen(path));
     if (!opened.folder.config) return octavo_fail_memory(error, "path", strlen(path));
     octavo_status status = octavo_hf_json_read(opened.folder.config, &opened.config, error);
     if (status) {

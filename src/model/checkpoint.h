@@ -19,10 +19,10 @@ typedef struct octavo_checkpoint {
     octavo_gguf *gguf; /* NULL: a folder, which the rest is about */
 
     octavo_hf_folder folder;
-    json_t *config; /* config.json */
+    json_t *config;                  /* config.json */
     octavo_safetensors *safetensors; /* NULL: a description alone */
-    const char *body_prefix; /* of the names of tensors: "model."; lives forever */
-    const char *head_prefix; /* of lm_head */
+    const char *body_prefix;         /* of the names of tensors: "model."; lives forever */
+    const char *head_prefix;         /* of lm_head */
 } octavo_checkpoint;
 
 /* Opens one or the other. On success the caller ends *checkpoint with octavo_checkpoint_close; on

@@ -66,8 +66,7 @@ static void shape_attention(const shaper *s, octavo_layer_weights *w, int layer)
         shape_latent(s, w);
     else
         shape_qkv(s, w, c->layers[layer].kv_layer == layer);
-    w->attn_o =
-        matrix(s, c->d, c->n_heads * (is_latent ? c->latent.value_dim : c->head_dim), 0);
+    w->attn_o = matrix(s, c->d, c->n_heads * (is_latent ? c->latent.value_dim : c->head_dim), 0);
     w->attn_o_bias = vector_if(c->attn_o_bias == OCTAVO_BIAS_NEEDED);
     w->sinks = vector_if(c->has_sinks);
 }
@@ -103,8 +102,7 @@ static void shape_norms(const shaper *s, octavo_layer_weights *w, int layer) {
     const octavo_model_config *c = s->config;
     const bool has_bias = c->norm_bias == OCTAVO_BIAS_NEEDED;
     const bool has_attn = c->has_attn_norm && (layer > 0 || !c->is_first_bare);
-    const bool has_qk =
-        c->qk_norm == OCTAVO_QK_NORM_WHOLE || c->qk_norm == OCTAVO_QK_NORM_HEAD;
+    const bool has_qk = c->qk_norm == OCTAVO_QK_NORM_WHOLE || c->qk_norm == OCTAVO_QK_NORM_HEAD;
     w->attn_norm = vector_if(has_attn);
     w->attn_norm_bias = vector_if(has_attn && has_bias);
     w->ffw_norm = vector_if(c->has_ffw_norm);
@@ -133,9 +131,8 @@ static void shape_ends(const shaper *s) {
     w->output = w->is_tied ? w->embed : matrix(s, c->vocab, c->d, 0);
 }
 
-octavo_status octavo_weights_shape(octavo_model_weights *weights,
-                                   const octavo_model_config *config, octavo_weight_type type,
-                                   octavo_error *error) {
+octavo_status octavo_weights_shape(octavo_model_weights *weights, const octavo_model_config *config,
+                                   octavo_weight_type type, octavo_error *error) {
     const size_t bytes = (size_t)config->n_layers * sizeof *weights->layers;
     const shaper s = {weights, config, type};
     *weights = (octavo_model_weights){0};
