@@ -166,6 +166,7 @@ static void set_costs(octavo_planner *planner) {
         .n_tokens = o->tokens,
         .kv_length = context < MOST_KV_LENGTH ? context : MOST_KV_LENGTH,
         .cache_bytes = 2.0,
+        .can_move_weights = true,
     };
 }
 

@@ -13,6 +13,10 @@
 /* ---- costs ---- */
 
 double octavo_element_bytes(const octavo_tensor *tensor) {
+    const octavo_weight *w = tensor->weight;
+    if (tensor->kind == OCTAVO_TENSOR_WEIGHT)
+        return (double)octavo_weight_bytes(w->type, OCTAVO_PANEL, w->k) /
+               ((double)OCTAVO_PANEL * (double)w->k);
     if (!tensor->is_q8) return sizeof(float);
     return (double)sizeof(octavo_q8_block) / OCTAVO_BLOCK;
 }
@@ -54,12 +58,36 @@ double octavo_route_seconds(const octavo_partitioner *p, const octavo_route *rou
     return seconds;
 }
 
+/* Shards of a split of outputs begin at panels. */
+static bool is_cut_at_panels(const octavo_partitioner *p, int tensor, int axis, int64_t lanes,
+                             const octavo_split *split) {
+    const octavo_axis *cut = octavo_axis_of(p->axes, tensor, axis);
+    const int degree = octavo_split_degree(split, &p->mesh);
+    for (int i = 1; i < degree; i++)
+        if (octavo_axis_shard(cut, degree, i).begin * lanes % OCTAVO_PANEL != 0) return false;
+    return cut->readers == 0 || degree == 1;
+}
+
+bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,
+                            const octavo_layout *to) {
+    const octavo_tensor *t = &p->program->tensors[tensor];
+    const octavo_route route = octavo_route_of(p, tensor, &p->placed[tensor], to);
+    if (route.wire_bytes == 0.0) return true;
+    const bool has_lanes = outputs > 0 && t->axes[outputs + 1];
+    const int64_t lanes = has_lanes ? t->extent[outputs + 1] : 1;
+    return p->options->can_move_weights &&
+           is_cut_at_panels(p, tensor, outputs, lanes, &p->placed[tensor].split[outputs]) &&
+           is_cut_at_panels(p, tensor, outputs, lanes, &to->split[outputs]);
+}
+
 /* ---- set-up ---- */
 
 static void find_last_uses(octavo_partitioner *p) {
     const octavo_program *program = p->program;
     for (int i = 0; i < program->n_tensors; i++)
         p->last_use[i] = -1;
+    for (int i = 0; i < program->n_ops; i++)
+        p->last_write[program->ops[i].out] = i;
     for (int i = 0; i < program->n_ops; i++)
         for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
             if (program->ops[i].in[k] != OCTAVO_NO_TENSOR) p->last_use[program->ops[i].in[k]] = i;
@@ -75,8 +103,9 @@ static octavo_status set_up(octavo_partitioner *p) {
     p->ruled = octavo_alloc_zero(n + 1, sizeof *p->ruled);
     p->is_kept = octavo_alloc_zero(n + 1, sizeof *p->is_kept);
     p->last_use = octavo_alloc_zero(n + 1, sizeof *p->last_use);
+    p->last_write = octavo_alloc_zero(n + 1, sizeof *p->last_write);
     p->decisions = octavo_alloc_zero((size_t)program->n_ops + 1, sizeof *p->decisions);
-    if (!p->placed || !p->ruled || !p->is_kept || !p->last_use || !p->decisions)
+    if (!p->placed || !p->ruled || !p->is_kept || !p->last_use || !p->last_write || !p->decisions)
         return octavo_fail_memory(p->error, "partition", (uint64_t)n);
     for (int a = 0; a < OCTAVO_MESH_AXES; a++)
         if (p->mesh.degree[a] > 1) p->active |= 1u << a;
@@ -107,6 +136,7 @@ static void tear_down(octavo_partitioner *p) {
     octavo_free(p->ruled);
     octavo_free(p->is_kept);
     octavo_free(p->last_use);
+    octavo_free(p->last_write);
     octavo_free(p->decisions);
 }
 

@@ -79,6 +79,7 @@ typedef struct octavo_partition_options {
     int64_t n_tokens, n_rows; /* of the step that is estimated, of all data groups */
     int64_t kv_length;        /* positions that its attention reads */
     double cache_bytes;       /* of an element of the cache */
+    bool can_move_weights;    /* in a step, where that is cheapest */
     int most_states;          /* that the search keeps; 0: a default */
 } octavo_partition_options;
 

@@ -225,7 +225,7 @@ static void go_on(search *s, const state *from, int index, const octavo_way *way
     if (p->program->tensors[op->out].kind == OCTAVO_TENSOR_ACTIVATION) {
         drop(&st, op->out); /* in place: other layouts hold what was before */
         if (!hold(&st, op->out, layout_id(s, &way->out))) return;
-        if (p->is_kept[op->out]) {
+        if (p->is_kept[op->out] && index == p->last_write[op->out]) {
             if (!need(s, &st, op->out, &p->ruled[op->out])) return;
             drop(&st, op->out);
             hold(&st, op->out, layout_id(s, &p->ruled[op->out]));

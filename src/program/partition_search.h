@@ -35,6 +35,7 @@ typedef struct octavo_partitioner {
     octavo_layout *ruled;          /* [n_tensors] of activations: what their rule says */
     bool *is_kept;                 /* [n_tensors] kept exactly as ruled */
     int *last_use;                 /* [n_tensors] last op that takes it */
+    int *last_write;               /* [n_tensors] last op that makes it, or works on it in place */
     octavo_way *decisions;         /* [n_ops] */
     octavo_axis rows, head, pairs; /* axes of t, r and p in the step that is estimated */
     octavo_error *error;
@@ -60,6 +61,16 @@ OCTAVO_MUST_CHECK octavo_status octavo_rule_tensor(octavo_partitioner *p, int te
  * projection by activation_q_td). */
 bool octavo_input_is_ruled(const octavo_partitioner *p, const octavo_op *op, int index,
                            octavo_layout *layout);
+
+/* Can a matmul take the weight so? As a part of what a rank has, always; else packed panels move,
+ * so that outputs have to be cut between panels. `outputs`: the first of its axes that are. */
+bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,
+                            const octavo_layout *to);
+
+/* Can a matmul take the weight so? As a part of what a rank has, always; else packed panels move,
+ * so that outputs have to be cut between panels. `outputs`: the first of its axes that are. */
+bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,
+                            const octavo_layout *to);
 
 /* Ways of op `index` where the tensors lie as held[i] says of operand i (n 0: it does not vary).
  * Gives their number. */

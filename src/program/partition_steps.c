@@ -204,6 +204,10 @@ static int operand(writer *w, int index, int k) {
         const int value = need(w, tensor, &ruled, index, OCTAVO_CAUSE_INPUT);
         if (!w->has_no_memory) keep_only(w, tensor, value);
     }
+    /* of a weight that a rank has the op takes a part by itself */
+    if (p->program->tensors[tensor].kind == OCTAVO_TENSOR_WEIGHT &&
+        octavo_route_of(p, tensor, &p->placed[tensor], &way->in[k]).wire_bytes == 0.0)
+        return placed_value(w, tensor);
     return need(w, tensor, &way->in[k], index, OCTAVO_CAUSE_OPERAND);
 }
 
@@ -228,7 +232,7 @@ static void write_op(writer *w, int index) {
     w->partition->steps[at].out = out;
     if (p->program->tensors[op->out].kind != OCTAVO_TENSOR_ACTIVATION) return;
     keep_only(w, op->out, out);
-    if (!p->is_kept[op->out]) return;
+    if (!p->is_kept[op->out] || index != p->last_write[op->out]) return;
     const int kept = need(w, op->out, &p->ruled[op->out], index, OCTAVO_CAUSE_RULE);
     if (!w->has_no_memory) keep_only(w, op->out, kept);
 }

@@ -328,42 +328,62 @@ static double columns_of(const way_list *list, int tensor, const octavo_layout *
     return width;
 }
 
-static void add_matmul(way_list *list, const octavo_split *rows, const octavo_split *inputs,
-                       const octavo_split *outputs) {
+/* Mesh axes of `split` that are among the bits, in its order, then the others of the bits. */
+static octavo_split ordered(const octavo_split *split, unsigned bits) {
+    octavo_split kept = without(split, ~bits);
+    return join(kept, bits & ~bits_of(&kept));
+}
+
+static void add_matmul(way_list *list, const octavo_split *rows, unsigned inputs, unsigned outputs,
+                       int outputs_at) {
     const octavo_op *op = list->op;
-    const octavo_layout x = {.split = {*rows, *inputs}};
-    const octavo_layout out = {.split = {*rows, *outputs}, .partial = *inputs};
+    const octavo_layout *placed = &list->p->placed[op->in[1]];
+    const int inputs_at = outputs_at == 0 ? n_axes(list, op->out) - 1 : 0;
+    octavo_layout weight = {0};
+    weight.split[inputs_at] = ordered(&placed->split[inputs_at], inputs);
+    weight.split[outputs_at] = ordered(&placed->split[outputs_at], outputs);
+    if (!octavo_weight_can_move(list->p, op->in[1], outputs_at, &weight)) return;
+    const octavo_layout x = {.split = {*rows, weight.split[inputs_at]}};
+    const octavo_layout out = {.split = {*rows, weight.split[outputs_at]},
+                               .partial = weight.split[inputs_at]};
     octavo_way *way = add_way(list, &out);
     if (!way) return;
     set_in(way, 0, &x);
+    set_in(way, 1, &weight);
     set_vectors(list, way, 2, &out);
     way->seconds = matmul_seconds(list, widest(list, op->in[0], 0, rows),
                                   columns_of(list, op->in[0], &x), columns_of(list, op->out, &out),
                                   list->p->program->tensors[op->in[1]].weight, 1.0);
 }
 
-/* The weight lies as it is placed; mesh axes that it is not split by may split the tokens, the
- * outputs or the sum. */
+/* Each mesh axis splits the tokens, the outputs, the sum or nothing; the weight moves where it is
+ * placed otherwise, unless what is wanted is a part of what a rank has. */
 static void ways_matmul(way_list *list, const octavo_held *held) {
-    const octavo_op *op = list->op;
-    const octavo_layout *weight = &list->p->placed[op->in[1]];
-    const int at = octavo_weight_outputs_at(list->p->program, op);
-    const int n_out = n_axes(list, op->out) - 1;
-    const octavo_split *outputs = &weight->split[at];
-    const octavo_split *inputs = &weight->split[at == 0 ? n_out : 0];
-    const unsigned used = bits_of(inputs) | bits_of(outputs);
-    const octavo_held forms = forms_of(list, op->in[0], &held[0]);
-    const row_splits rows = rows_of(list, &forms, used);
-    for (int i = 0; i < rows.n; i++) {
-        const unsigned free = list->p->active & ~used & ~bits_of(&rows.split[i]);
-        unsigned more = 0;
+    const int at = octavo_weight_outputs_at(list->p->program, list->op);
+    const unsigned active = list->p->active;
+    const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    unsigned tokens = 0;
+    do {
+        octavo_held rows = {.n = 0};
+        for (int i = 0; i < forms.n; i++) {
+            const octavo_split kept = without(&forms.layout[i].split[0], ~tokens);
+            const octavo_layout form = {.split = {join_rows(kept, tokens & ~bits_of(&kept))}};
+            add_form(&rows, &form);
+        }
+        const unsigned others = active & ~tokens;
+        unsigned outputs = 0;
         do {
-            const octavo_split wider = join(*outputs, more), deeper = join(*inputs, more);
-            add_matmul(list, &rows.split[i], inputs, &wider);
-            if (more) add_matmul(list, &rows.split[i], &deeper, outputs);
-            more = subsets_next(more, free);
-        } while (more != 0);
-    }
+            const unsigned left = others & ~outputs;
+            unsigned inputs = 0;
+            do {
+                for (int i = 0; i < rows.n; i++)
+                    add_matmul(list, &rows.layout[i].split[0], inputs, outputs, at);
+                inputs = subsets_next(inputs, left);
+            } while (inputs != 0);
+            outputs = subsets_next(outputs, others);
+        } while (outputs != 0);
+        tokens = subsets_next(tokens, active);
+    } while (tokens != 0);
 }
 
 static void ways_head_matmul(way_list *list, const octavo_held *held) {
