@@ -63,9 +63,12 @@ static bool is_cut_at_panels(const octavo_partitioner *p, int tensor, int axis, 
                              const octavo_split *split) {
     const octavo_axis *cut = octavo_axis_of(p->axes, tensor, axis);
     const int degree = octavo_split_degree(split, &p->mesh);
-    for (int i = 1; i < degree; i++)
+    if (degree == 1) return true;
+    if (cut->readers > 0) return false;
+    const bool is_even = degree > cut->n_slices && cut->extent % (degree * cut->unit) == 0;
+    for (int i = 1; i < (is_even ? 2 : degree); i++)
         if (octavo_axis_shard(cut, degree, i).begin * lanes % OCTAVO_PANEL != 0) return false;
-    return cut->readers == 0 || degree == 1;
+    return true;
 }
 
 bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,

@@ -9,13 +9,22 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOST_LIVE = 48,    /* layouts of live tensors in a state */
-    MOST_STATES = 192, /* kept after an op, if the options do not say */
+    MOST_LIVE = 48,   /* layouts of live tensors in a state */
+    MOST_RIVALS = 32, /* that a state is compared with */
+    LAYOUT_SLOTS = 4096,
+    ROUTE_SLOTS = 8192,
 };
+
+/* What a way between two layouts takes; later ones take its place. */
+typedef struct known_route {
+    int tensor, from, to; /* tensor + 1, 0: none */
+    double seconds;
+} known_route;
 
 /* A tensor in a layout, of the table of layouts. */
 typedef struct live {
@@ -30,22 +39,29 @@ typedef struct state {
     live live[MOST_LIVE];
 } state;
 
+/* A way that was gone, its layouts by the table. */
 typedef struct node {
     int before; /* node */
-    octavo_way way;
+    int out;
+    int in[OCTAVO_OP_INPUTS]; /* -1: the way does not speak of it */
+    double seconds;
 } node;
 
 typedef struct search {
     octavo_partitioner *p;
     octavo_layout *layouts;
     int n_layouts, capacity_layouts;
+    int layout_slots[LAYOUT_SLOTS]; /* hash of layouts: index + 1, 0 none */
+    known_route *routes;            /* [ROUTE_SLOTS] */
     node *nodes;
     int n_nodes, capacity_nodes;
     state *states, *next; /* [n], [n_next] */
     int n, n_next, capacity, capacity_next;
     int *slots; /* hash of next */
     int n_slots;
-    octavo_way *ways; /* [OCTAVO_MAX_WAYS] */
+    octavo_way *ways; /* [OCTAVO_MAX_WAYS], of tensors that lie as way_held says */
+    int n_ways;
+    octavo_held *way_held; /* [OCTAVO_OP_INPUTS] */
     bool has_no_memory;
 } search;
 
@@ -63,13 +79,38 @@ static void *grow(search *s, void *array, int *capacity, int needed, size_t size
     return moved;
 }
 
+static unsigned hash_bytes(const void *bytes, size_t n) {
+    const uint8_t *at = bytes;
+    unsigned h = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ at[i]) * 16777619u;
+    return h ^ h >> 15;
+}
+
+/* The table of layouts takes half of its slots at most; a program of few mesh axes has fewer. */
 static int layout_id(search *s, const octavo_layout *layout) {
-    for (int i = 0; i < s->n_layouts; i++)
-        if (octavo_layout_equal(&s->layouts[i], layout)) return i;
+    unsigned slot = hash_bytes(layout, sizeof *layout) % LAYOUT_SLOTS;
+    while (s->layout_slots[slot] > 0) {
+        const int id = s->layout_slots[slot] - 1;
+        if (octavo_layout_equal(&s->layouts[id], layout)) return id;
+        slot = (slot + 1) % LAYOUT_SLOTS;
+    }
     s->layouts = grow(s, s->layouts, &s->capacity_layouts, s->n_layouts + 1, sizeof *s->layouts);
+    s->has_no_memory |= s->n_layouts == LAYOUT_SLOTS / 2;
     if (s->has_no_memory) return 0;
     s->layouts[s->n_layouts] = *layout;
-    return s->n_layouts++;
+    s->layout_slots[slot] = ++s->n_layouts;
+    return s->n_layouts - 1;
+}
+
+static double seconds_between(search *s, int tensor, int from, int to) {
+    const unsigned key[] = {(unsigned)tensor, (unsigned)from, (unsigned)to};
+    known_route *known = &s->routes[hash_bytes(key, sizeof key) % ROUTE_SLOTS];
+    if (known->tensor == tensor + 1 && known->from == from && known->to == to)
+        return known->seconds;
+    const octavo_route route = octavo_route_of(s->p, tensor, &s->layouts[from], &s->layouts[to]);
+    *known = (known_route){tensor + 1, from, to, octavo_route_seconds(s->p, &route)};
+    return known->seconds;
 }
 
 /* ---- states ---- */
@@ -147,7 +188,10 @@ static void keep_state(search *s, state *st, const octavo_way *way) {
     s->nodes = grow(s, s->nodes, &s->capacity_nodes, s->n_nodes + 1, sizeof *s->nodes);
     if (is_new) s->next = grow(s, s->next, &s->capacity_next, s->n_next + 1, sizeof *s->next);
     if (s->has_no_memory) return;
-    s->nodes[s->n_nodes] = (node){.before = st->node, .way = *way};
+    node *made = &s->nodes[s->n_nodes];
+    *made = (node){.before = st->node, .out = layout_id(s, &way->out), .seconds = way->seconds};
+    for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
+        made->in[k] = way->has_in[k] ? layout_id(s, &way->in[k]) : -1;
     st->node = s->n_nodes++;
     if (is_new) s->slots[at] = s->n_next++;
     s->next[s->slots[at]] = *st;
@@ -158,12 +202,59 @@ static int by_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void take_next(search *s) {
-    const int most = s->p->options->most_states ? s->p->options->most_states : MOST_STATES;
-    if (s->n_next > most) {
-        qsort(s->next, (size_t)s->n_next, sizeof *s->next, by_seconds);
-        s->n_next = most;
+/* What it takes to have what `wanted` has, too: more than `most` is not told apart. Parts of a sum
+ * cannot be had from elsewhere. */
+static double seconds_to_have(search *s, const state *has, const state *wanted, double most) {
+    double seconds = 0.0;
+    int at = 0;
+    for (int i = 0; i < wanted->n && seconds <= most; i++) {
+        const live *want = &wanted->live[i];
+        double best = INFINITY;
+        while (at < has->n && has->live[at].tensor < want->tensor)
+            at++;
+        for (int j = at; j < has->n && has->live[j].tensor == want->tensor; j++) {
+            if (has->live[j].layout == want->layout) {
+                best = 0.0;
+                break;
+            }
+            if (s->layouts[want->layout].partial.n > 0) continue;
+            const double way = seconds_between(s, want->tensor, has->live[j].layout, want->layout);
+            if (way < best) best = way;
+        }
+        seconds += best;
     }
+    return seconds;
+}
+
+/* Another state is as good: from there all of this one is to be had in the same time. */
+static bool is_beaten(search *s, const state *st, const state *others, int n) {
+    for (int i = 0; i < n; i++) {
+        const double left = st->seconds - others[i].seconds;
+        if (seconds_to_have(s, &others[i], st, left) <= left) return true;
+    }
+    return false;
+}
+
+/* States that are kept: with few mesh axes all that matter, else as many as take little time. */
+static int most_states(const octavo_partitioner *p) {
+    static const int most[OCTAVO_MESH_AXES + 1] = {1, 4096, 4096, 768, 192};
+    int n = 0;
+    for (int a = 0; a < OCTAVO_MESH_AXES; a++)
+        n += p->active >> a & 1;
+    return p->options->most_states ? p->options->most_states : most[n];
+}
+
+/* The fastest, without those that others beat. */
+static void take_next(search *s) {
+    const int most = most_states(s->p);
+    int n = 0;
+    qsort(s->next, (size_t)s->n_next, sizeof *s->next, by_seconds);
+    for (int i = 0; i < s->n_next && n < most; i++) {
+        if (is_beaten(s, &s->next[i], s->next, n < MOST_RIVALS ? n : MOST_RIVALS)) continue;
+        if (n < i) s->next[n] = s->next[i];
+        n++;
+    }
+    s->n_next = n;
     state *states = s->states;
     const int capacity = s->capacity;
     s->states = s->next;
@@ -182,22 +273,22 @@ static bool need(search *s, state *st, int tensor, const octavo_layout *layout) 
     const octavo_partitioner *p = s->p;
     const octavo_tensor_kind kind = p->program->tensors[tensor].kind;
     if (octavo_is_made_anywhere(p, tensor)) return true;
+    const int to = layout_id(s, layout);
+    if (s->has_no_memory) return false;
     if (kind != OCTAVO_TENSOR_ACTIVATION) {
-        const octavo_route route = octavo_route_of(p, tensor, &p->placed[tensor], layout);
-        st->seconds += octavo_route_seconds(p, &route);
-        return true;
+        const int placed = layout_id(s, &p->placed[tensor]);
+        if (!s->has_no_memory) st->seconds += seconds_between(s, tensor, placed, to);
+        return !s->has_no_memory;
     }
     double best = -1.0;
     for (int i = 0; i < st->n; i++) {
         if (st->live[i].tensor != tensor) continue;
-        const octavo_layout *from = &s->layouts[st->live[i].layout];
-        if (octavo_layout_equal(from, layout)) return true;
-        const octavo_route route = octavo_route_of(p, tensor, from, layout);
-        const double seconds = octavo_route_seconds(p, &route);
+        if (st->live[i].layout == to) return true;
+        const double seconds = seconds_between(s, tensor, st->live[i].layout, to);
         if (best < 0.0 || seconds < best) best = seconds;
     }
     st->seconds += best;
-    return hold(st, tensor, layout_id(s, layout));
+    return hold(st, tensor, to);
 }
 
 static void forget_dead(const octavo_partitioner *p, state *st, int index) {
@@ -235,22 +326,40 @@ static void go_on(search *s, const state *from, int index, const octavo_way *way
     keep_state(s, &st, way);
 }
 
-static void search_op(search *s, int index) {
-    const octavo_partitioner *p = s->p;
-    const octavo_op *op = &p->program->ops[index];
-    octavo_held held[OCTAVO_OP_INPUTS];
-    for (int i = 0; i < s->n && !s->has_no_memory; i++) {
-        for (int k = 0; k < OCTAVO_OP_INPUTS; k++) {
-            held[k].n = 0;
-            if (op->in[k] == OCTAVO_NO_TENSOR) continue;
-            held[k] = held_of(s, &s->states[i], op->in[k]);
-            octavo_layout ruled;
-            if (!octavo_input_is_ruled(p, op, k, &ruled)) continue;
-            held[k].layout[0] = ruled;
-            held[k].n = 1;
+/* How the op's operands lie in a state, as far as its ways depend on it. */
+static void find_held(const search *s, const octavo_op *op, const state *st, octavo_held *held) {
+    octavo_layout ruled;
+    memset(held, 0, OCTAVO_OP_INPUTS * sizeof *held);
+    for (int k = 0; k < OCTAVO_OP_INPUTS; k++) {
+        if (op->in[k] == OCTAVO_NO_TENSOR) continue;
+        if (!octavo_input_is_ruled(s->p, op, k, &ruled)) {
+            held[k] = held_of(s, st, op->in[k]);
+            continue;
         }
-        const int n = octavo_ways_of(p, index, held, s->ways);
-        for (int w = 0; w < n; w++)
+        held[k].layout[0] = ruled;
+        held[k].n = 1;
+    }
+}
+
+static bool is_held_alike(const octavo_held *a, const octavo_held *b) {
+    for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
+        if (a[k].n != b[k].n ||
+            memcmp(a[k].layout, b[k].layout, (size_t)a[k].n * sizeof *a[k].layout) != 0)
+            return false;
+    return true;
+}
+
+static void search_op(search *s, int index) {
+    const octavo_op *op = &s->p->program->ops[index];
+    octavo_held held[OCTAVO_OP_INPUTS];
+    s->n_ways = -1;
+    for (int i = 0; i < s->n && !s->has_no_memory; i++) {
+        find_held(s, op, &s->states[i], held);
+        if (s->n_ways < 0 || !is_held_alike(held, s->way_held)) {
+            memcpy(s->way_held, held, sizeof held);
+            s->n_ways = octavo_ways_of(s->p, index, held, s->ways);
+        }
+        for (int w = 0; w < s->n_ways; w++)
             go_on(s, &s->states[i], index, &s->ways[w]);
     }
 }
@@ -267,8 +376,14 @@ static octavo_status read_decisions(search *s, int begin, int end) {
     int at = best->node;
     for (int i = end - 1; i >= begin; i--) {
         if (octavo_is_made_anywhere(s->p, s->p->program->ops[i].out)) continue;
-        s->p->decisions[i] = s->nodes[at].way;
-        at = s->nodes[at].before;
+        const node *gone = &s->nodes[at];
+        octavo_way *way = &s->p->decisions[i];
+        *way = (octavo_way){.out = s->layouts[gone->out], .seconds = gone->seconds};
+        for (int k = 0; k < OCTAVO_OP_INPUTS; k++) {
+            way->has_in[k] = gone->in[k] >= 0;
+            if (way->has_in[k]) way->in[k] = s->layouts[gone->in[k]];
+        }
+        at = gone->before;
     }
     return OCTAVO_OK;
 }
@@ -292,7 +407,9 @@ octavo_status octavo_partition_search(octavo_partitioner *p, int begin, int end)
     search s = {.p = p};
     octavo_status status = OCTAVO_OK;
     s.ways = octavo_alloc_zero(OCTAVO_MAX_WAYS, sizeof *s.ways);
-    s.has_no_memory = !s.ways;
+    s.way_held = octavo_alloc_zero(OCTAVO_OP_INPUTS, sizeof *s.way_held);
+    s.routes = octavo_alloc_zero(ROUTE_SLOTS, sizeof *s.routes);
+    s.has_no_memory = !s.ways || !s.way_held || !s.routes;
     if (!s.has_no_memory) begin_states(&s, begin);
     for (int i = begin; i < end && !s.has_no_memory; i++) {
         if (octavo_is_made_anywhere(p, p->program->ops[i].out)) continue;
@@ -307,5 +424,7 @@ octavo_status octavo_partition_search(octavo_partitioner *p, int begin, int end)
     octavo_free(s.next);
     octavo_free(s.slots);
     octavo_free(s.ways);
+    octavo_free(s.way_held);
+    octavo_free(s.routes);
     return status;
 }

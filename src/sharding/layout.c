@@ -3,6 +3,9 @@
 
 #include "base/compiler.h"
 
+#include <assert.h>
+#include <string.h>
+
 /* ---- shards of an axis ---- */
 
 static bool is_by_slices(const octavo_axis *axis, int degree) {
@@ -38,7 +41,20 @@ int64_t octavo_axis_widest(const octavo_axis *axis, int degree) {
         const int64_t most = (units + degree - 1) / degree * axis->unit;
         return most < axis->extent ? most : axis->extent;
     }
-    for (int i = 0; i < degree; i++) {
+    if (axis->readers == 0) {
+        const int64_t step = axis->n_slices / degree;
+        for (int64_t i = 0; i < axis->n_slices; i += step)
+            if (axis->cut[i + step] - axis->cut[i] > widest)
+                widest = axis->cut[i + step] - axis->cut[i];
+        return widest;
+    }
+    /* of many ranks that read heads or parts of heads alike, one tells of all */
+    const int64_t units = (axis->readers + axis->unit - 1) / axis->unit;
+    const int64_t most = units / degree * axis->unit;
+    const int64_t group = axis->readers / axis->extent;
+    const bool is_even = units % degree == 0 && !is_by_slices(axis, degree) && most > 0 &&
+                         (group % most == 0 || most % group == 0);
+    for (int i = 0; i < (is_even ? 1 : degree); i++) {
         const octavo_range shard = octavo_axis_shard(axis, degree, i);
         if (shard.end - shard.begin > widest) widest = shard.end - shard.begin;
     }
@@ -51,11 +67,11 @@ bool octavo_axis_is_exact(const octavo_axis *axis, int degree) {
 
 /* ---- layouts ---- */
 
+static_assert(sizeof(octavo_layout) == (OCTAVO_SPEC_AXES + 2) * sizeof(octavo_split) + 1,
+              "nothing between that would not compare");
+
 bool octavo_layout_equal(const octavo_layout *a, const octavo_layout *b) {
-    for (int i = 0; i < OCTAVO_SPEC_AXES; i++)
-        if (!octavo_split_equal(&a->split[i], &b->split[i])) return false;
-    return octavo_split_equal(&a->experts, &b->experts) &&
-           octavo_split_equal(&a->partial, &b->partial) && a->is_owned == b->is_owned;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 static unsigned bits_of(const octavo_split *split) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sharding/spec.h"
 
+#include <string.h>
+
 bool octavo_split_equal(const octavo_split *a, const octavo_split *b) {
-    if (a->n != b->n) return false;
-    for (int i = 0; i < a->n; i++)
-        if (a->axis[i] != b->axis[i]) return false;
-    return true;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 bool octavo_split_has(const octavo_split *split, int axis) {
