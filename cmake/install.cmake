@@ -32,6 +32,8 @@ if(TARGET octavo)
     install(TARGETS octavo RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     file(GLOB pages CONFIGURE_DEPENDS docs/man/*.1)
     install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    file(GLOB format_pages CONFIGURE_DEPENDS docs/man/*.5)
+    install(FILES ${format_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
     install(FILES completions/octavo.bash RENAME octavo
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
     install(FILES completions/_octavo DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

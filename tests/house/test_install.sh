@@ -24,6 +24,7 @@ if [ -x "$BUILD/octavo" ]; then
     for page in "$SOURCE"/docs/man/*.1; do
         [ -f "$prefix/share/man/man1/$(basename "$page")" ] || die "$(basename "$page") is not installed"
     done
+    [ -f "$prefix/share/man/man5/octavo-rules.5" ] || die "octavo-rules.5 is not installed"
     [ -f "$prefix/share/bash-completion/completions/octavo" ] || die "no bash completion"
     [ -f "$prefix/share/zsh/site-functions/_octavo" ] || die "no zsh completion"
 fi

@@ -4,6 +4,7 @@
  */
 #include "../unit.h"
 #include "base/compiler.h"
+#include "base/map.h"
 #include "rule_text.h"
 
 #include <string.h>
@@ -84,6 +85,43 @@ static void test_golden(void **unused) {
     json_decref(golden);
 }
 
+/* docs/sharding.md has a line for each tensor, with these rules. */
+static void test_documented(void **unused) {
+    (void)unused;
+    octavo_map page = {0};
+    octavo_error error = {0};
+    if (octavo_map_open(&page, TEST_DATA "/../../docs/sharding.md", &error))
+        fail_msg("%s", error.message);
+    char *text = octavo_strndup((const char *)page.data, page.size);
+    octavo_map_close(&page);
+    assert_non_null(text);
+    for (int i = 0; i < OCTAVO_NAMED_TENSORS; i++) {
+        const octavo_named_tensor *tensor = octavo_named_tensor_at(i);
+        char begin[80], end[160];
+        snprintf(begin, sizeof begin, "\n| `%s` | %s | ", tensor->name,
+                 tensor->is_weight ? "weight" : "activation");
+        snprintf(end, sizeof end, " | %s | %s |", tensor->prefill, tensor->generate);
+        const char *line = strstr(text, begin);
+        if (!line) fail_msg("docs/sharding.md lacks %s", tensor->name);
+        const size_t length = strcspn(line + 1, "\n") + 1, tail = strlen(end);
+        if (length < tail || memcmp(line + length - tail, end, tail) != 0)
+            fail_msg("docs/sharding.md has other rules for %s", tensor->name);
+    }
+    /* and its example of a file is one */
+    const char *json = strstr(text, "```json\n");
+    octavo_rules rules;
+    octavo_rules_init(&rules);
+    assert_non_null(json);
+    json += strlen("```json\n");
+    const char *end = strstr(json, "```");
+    assert_non_null(end);
+    if (octavo_rules_parse(&rules, json, (size_t)(end - json), "docs/sharding.md", &error))
+        fail_msg("%s", error.message);
+    assert_int_equal(rules.n_overrides, 6);
+    octavo_rules_deinit(&rules);
+    octavo_free(text);
+}
+
 /* Weights lie as the generate rule says, whatever the table says of prefill. */
 static void test_find(void **unused) {
     (void)unused;
@@ -107,9 +145,8 @@ static void test_find(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_table),  cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_documented),
         cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
