@@ -108,10 +108,11 @@ octavo_status octavo_mesh_infer(const int64_t degrees[OCTAVO_MESH_AXES], int dev
         full[inferred] = 1;
         if (devices % product != 0) {
             suggest(full, product, devices, text);
-            return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                               "%s: %s cannot be inferred, since the other degrees make %" PRId64
-                               ", which does not divide %d devices; %s would fit",
-                               where, axis_names[inferred], product, devices, text);
+            return octavo_fail(
+                error, OCTAVO_ERROR_INVALID,
+                "%s: %s cannot be inferred, since the product of the others, %" PRId64
+                ", does not divide the devices, %d; %s would fit",
+                where, axis_names[inferred], product, devices, text);
         }
         full[inferred] = devices / product;
         product = devices;
@@ -119,8 +120,8 @@ octavo_status octavo_mesh_infer(const int64_t degrees[OCTAVO_MESH_AXES], int dev
     if (devices > 0 && product != devices) {
         suggest(full, product, devices, text);
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "%s: the degrees make %" PRId64 " ranks, but there are %d devices; %s "
-                           "would fit",
+                           "%s: the product of the degrees is %" PRId64
+                           ", but the devices are %d; %s would fit",
                            where, product, devices, text);
     }
     for (int a = 0; a < OCTAVO_MESH_AXES; a++)

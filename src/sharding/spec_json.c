@@ -45,9 +45,9 @@ octavo_status octavo_spec_from_json(const json_t *rule, const char *axes, const 
                            where, axes);
     if (json_is_array(rule) && json_array_size(rule) != (size_t)read.n)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "%s: the rule has %zu entries, but the tensor's axes are %s; give one "
-                           "for each, null for a whole one",
-                           where, json_array_size(rule), axes);
+                           "%s: the number of entries, %zu, is not that of the tensor's axes, %d "
+                           "(%s); give one for each, null for a whole one",
+                           where, json_array_size(rule), read.n, axes);
     for (int i = 0; json_is_array(rule) && i < read.n && !status; i++)
         status = read_entry(&read, i, json_array_get(rule, (size_t)i), axes, where, error);
     if (!status) *spec = read;

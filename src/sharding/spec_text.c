@@ -88,8 +88,9 @@ octavo_status octavo_spec_parse(const char *text, const char *axes, const char *
     }
     if (entry != read.n)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "%s: %s has %d entries, but the tensor's axes are %s; give one for each",
-                           where, octavo_quote(text, length).text, entry, axes);
+                           "%s: the number of entries of %s, %d, is not that of the tensor's axes, "
+                           "%d (%s); give one for each",
+                           where, octavo_quote(text, length).text, entry, read.n, axes);
     *spec = read;
     return OCTAVO_OK;
 }

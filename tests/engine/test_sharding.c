@@ -49,9 +49,9 @@ static char path[] = "/tmp/octavo-sharding-XXXXXX";
 static int write_rules(void **unused) {
     (void)unused;
     static const char text[] =
-        "{\"sharding\": {\"sharding_strategy\": {\"tensor_parallelism\": 2, "
-        "\"data_parallelism\": -1}, \"logical_rules\": {\"all\": {\"logits_tv\": [\"seq\", null]}, "
-        "\"parts\": [{\"layers\": \"0-3\", \"generate\": {\"query_tnh\": null}}]}}}";
+        "{\"sharding\": {\"sharding_strategy\": {\"tensor_parallelism\": 2, \"data_parallelism\": "
+        "-1}, \"logical_rules\": {\"all\": {\"logits_tv\": [\"seq\", null]}, \"parts\": "
+        "[{\"layers\": \"0-3\", \"generate\": {\"query_tnh\": null}}]}}}";
     const int file = mkstemp(path);
     if (file < 0) return -1;
     const bool is_written = write(file, text, sizeof text - 1) == (ssize_t)sizeof text - 1;
@@ -139,17 +139,17 @@ static void test_errors(void **unused) {
     options = defaults();
     options.devices = 4;
     assert_refused(&options, OCTAVO_ERROR_INVALID,
-                   "mesh (default): the degrees make 1 ranks, but there are 4 devices; "
+                   "mesh (default): the product of the degrees is 1, but the devices are 4; "
                    "data=1,expert=1,seq=1,model=4 would fit");
     options.rules = path;
     options.devices = 5;
     assert_refused(&options, OCTAVO_ERROR_INVALID,
-                   ": sharding.sharding_strategy: data cannot be inferred, since the other degrees "
-                   "make 2, which does not divide 5 devices");
+                   ": sharding.sharding_strategy: data cannot be inferred, since the product of "
+                   "the others, 2, does not divide the devices, 5");
     options = defaults();
     options.mesh = "model=2,data=3";
     options.devices = 4;
-    assert_refused(&options, OCTAVO_ERROR_INVALID, "the degrees make 6 ranks");
+    assert_refused(&options, OCTAVO_ERROR_INVALID, "the product of the degrees is 6");
     options = defaults();
     options.rules = "/nowhere/rules.json";
     assert_refused(&options, OCTAVO_ERROR_NOT_FOUND, "/nowhere/rules.json");
@@ -174,10 +174,10 @@ static void test_dump(void **unused) {
     assert_int_equal(octavo_sharding_dump(sharding, OCTAVO_SHARDING_OVERRIDES, &text, NULL),
                      OCTAVO_OK);
     assert_string_equal(
-        text, "phase     tensor                       override                 from\n"
-              "generate  logits_tv                    (seq, -)                 file\n"
-              "generate  query_tnh                    (-, -, -)                file: layers 0-3\n"
-              "prefill   activation_td                (seq, -)                 program\n");
+        text, "phase     tensor                       override                 from\ngenerate  "
+              "logits_tv                    (seq, -)                 file\ngenerate  query_tnh     "
+              "               (-, -, -)                file: layers 0-3\nprefill   activation_td   "
+              "             (seq, -)                 program\n");
     octavo_text_free(text);
     assert_int_equal(octavo_sharding_dump(sharding, OCTAVO_SHARDING_TABLE, &text, NULL), OCTAVO_OK);
     assert_non_null(strstr(

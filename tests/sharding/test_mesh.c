@@ -76,22 +76,22 @@ static void test_errors(void **unused) {
          "mesh \"data=-1,model=-1\": both data and model are -1; one axis may be inferred, give "
          "the other its degree"},
         {"model=-1", 0,
-         "mesh \"model=-1\": model is -1, but there is no number of devices to infer it from; "
-         "give the devices or its degree"},
+         "mesh \"model=-1\": model is -1, but there is no number of devices to infer it from; give "
+         "the devices or its degree"},
         {"data=3,model=-1", 8,
-         "mesh \"data=3,model=-1\": model cannot be inferred, since the other degrees make 3, "
-         "which does not divide 8 devices; data=8,expert=1,seq=1,model=1 would fit"},
+         "mesh \"data=3,model=-1\": model cannot be inferred, since the product of the others, 3, "
+         "does not divide the devices, 8; data=8,expert=1,seq=1,model=1 would fit"},
         {"data=2,model=2", 8,
-         "mesh \"data=2,model=2\": the degrees make 4 ranks, but there are 8 devices; "
+         "mesh \"data=2,model=2\": the product of the degrees is 4, but the devices are 8; "
          "data=2,expert=1,seq=1,model=4 would fit"},
         {"data=3,model=2", 8,
-         "mesh \"data=3,model=2\": the degrees make 6 ranks, but there are 8 devices; "
+         "mesh \"data=3,model=2\": the product of the degrees is 6, but the devices are 8; "
          "data=4,expert=1,seq=1,model=2 would fit"},
         {"data=3,model=3", 8,
-         "mesh \"data=3,model=3\": the degrees make 9 ranks, but there are 8 devices; "
+         "mesh \"data=3,model=3\": the product of the degrees is 9, but the devices are 8; "
          "data=1,expert=1,seq=1,model=8 would fit"},
         {"", 4,
-         "mesh \"\": the degrees make 1 ranks, but there are 4 devices; "
+         "mesh \"\": the product of the degrees is 1, but the devices are 4; "
          "data=1,expert=1,seq=1,model=4 would fit"},
         {"model=2097152", 0,
          "mesh \"model=2097152\": with degree 2097152 of model there are more ranks than 1048576; "

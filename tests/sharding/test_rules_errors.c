@@ -21,16 +21,15 @@ static const struct {
     {"", "rules (a.json): there is nothing in it; write at least {}"},
     {"[]", "rules (a.json): this is no object; write {\"KEY\": ...} with \"sharding\""},
     {"{\"sharding\": 3}", "rules (a.json): sharding: this is no object; write {\"KEY\": ...} with "
-                          "\"sharding_strategy\", "
-                          "\"logical_rules\" and \"default_rules\""},
+                          "\"sharding_strategy\", \"logical_rules\" and \"default_rules\""},
     {"{\"logical_rules\": {}}",
      "rules (a.json): logical_rules: there is no such key; here may be \"sharding\""},
     {IN("logical_ruls", "{}"),
      "rules (a.json): sharding.logical_ruls: there is no such key; here may be "
      "\"sharding_strategy\", \"logical_rules\" and \"default_rules\""},
-    {IN("logical_rules", "[]"), "rules (a.json): sharding.logical_rules: this is no object; write "
-                                "{\"KEY\": ...} with \"all\", "
-                                "\"prefill\", \"generate\" and \"parts\""},
+    {IN("logical_rules", "[]"),
+     "rules (a.json): sharding.logical_rules: this is no object; write {\"KEY\": ...} with "
+     "\"all\", \"prefill\", \"generate\" and \"parts\""},
     {IN("logical_rules", "{\"decode\": {}}"),
      "rules (a.json): sharding.logical_rules.decode: there is no such key; here may be \"all\", "
      "\"prefill\", \"generate\" and \"parts\""},
@@ -43,12 +42,12 @@ static const struct {
             "\"vocab_dv\" and \"attn_o_tnh\""},
     {IN("logical_rules", "{\"all\": {\"logits_tv\": [\"tensor\", null]}}"),
      AT_ALL ".logits_tv: unknown mesh axis \"tensor\" for t; axes are data, expert, seq and model"},
-    {IN("logical_rules", "{\"all\": {\"logits_tv\": [\"seq\", [\"model\", \"seq\"]]}}"), AT_ALL
-     ".logits_tv: mesh axis \"seq\" splits axis 1 (t) and again axis 2 (v); it may split one "
-     "axis of a tensor, once"},
+    {IN("logical_rules", "{\"all\": {\"logits_tv\": [\"seq\", [\"model\", \"seq\"]]}}"),
+     AT_ALL ".logits_tv: mesh axis \"seq\" splits axis 1 (t) and again axis 2 (v); it may split "
+            "one axis of a tensor, once"},
     {IN("logical_rules", "{\"all\": {\"logits_tv\": [null]}}"),
-     AT_ALL ".logits_tv: the rule has 1 entries, but the tensor's axes are tv; give one for each, "
-            "null for a whole one"},
+     AT_ALL ".logits_tv: the number of entries, 1, is not that of the tensor's axes, 2 (tv); give "
+            "one for each, null for a whole one"},
     {IN("logical_rules", "{\"all\": {\"logits_tv\": true}}"),
      AT_ALL ".logits_tv: this is no rule; " RULE_HINT " (tv)"},
     {IN("logical_rules", "{\"all\": {\"logits_tv\": [null, 7]}}"),
@@ -58,8 +57,7 @@ static const struct {
      "\"all\": {...}}]"},
     {IN("logical_rules", "{\"parts\": [{}, null]}"),
      "rules (a.json): sharding.logical_rules.parts[1]: this is no object; write {\"KEY\": ...} "
-     "with "
-     "\"layers\", \"block\", \"all\", \"prefill\" and \"generate\""},
+     "with \"layers\", \"block\", \"all\", \"prefill\" and \"generate\""},
     {IN("logical_rules", "{\"parts\": [{\"layer\": \"3\"}]}"),
      "rules (a.json): sharding.logical_rules.parts[0].layer: there is no such key; here may be "
      "\"layers\", \"block\", \"all\", \"prefill\" and \"generate\""},
@@ -71,8 +69,7 @@ static const struct {
      "\"3\", \"0-3\" or \"0-3,8\", numbered from 0 and below 4096"},
     {IN("logical_rules", "{\"parts\": [{\"block\": \"ffw\"}]}"),
      "rules (a.json): sharding.logical_rules.parts[0].block: \"ffw\" is no kind of block; there "
-     "are "
-     "\"attention\", \"dense\" and \"moe\""},
+     "are \"attention\", \"dense\" and \"moe\""},
     {IN("logical_rules", "{\"parts\": [{\"block\": null}]}"),
      "rules (a.json): sharding.logical_rules.parts[0].block: this is no kind of block; there are "
      "\"attention\", \"dense\" and \"moe\""},
@@ -81,19 +78,17 @@ static const struct {
      "give its rule in \"all\", \"prefill\" or \"generate\" of logical_rules"},
     {IN("logical_rules", "{\"parts\": [{\"block\": \"moe\", \"all\": {\"ffw_weight_df\": null}}]}"),
      "rules (a.json): sharding.logical_rules.parts[0].all.ffw_weight_df: \"ffw_weight_df\" is in "
-     "no "
-     "moe block; it is in dense blocks, as shared experts are"},
+     "no moe block; it is in dense blocks, as shared experts are"},
     {IN("logical_rules", "{\"parts\": [{\"block\": \"dense\", \"all\": {\"query_tnh\": null}}]}"),
      "rules (a.json): sharding.logical_rules.parts[0].all.query_tnh: \"query_tnh\" is in no dense "
      "block; it is in attention blocks"},
     {IN("default_rules", "{\"all\": {}}"), "rules (a.json): sharding.default_rules.all: there is "
-                                           "no such key; here may be \"prefill\" and "
-                                           "\"generate\""},
+                                           "no such key; here may be \"prefill\" and \"generate\""},
     {IN("default_rules", "{\"prefill\": null}"),
      "rules (a.json): sharding.default_rules.prefill: this is no object; write {\"TENSOR\": RULE}"},
     {IN("default_rules", "{\"prefill\": {\"logits_tv\": []}}"),
-     "rules (a.json): sharding.default_rules.prefill.logits_tv: the rule has 0 entries, but the "
-     "tensor's axes are tv; give one for each, null for a whole one"},
+     "rules (a.json): sharding.default_rules.prefill.logits_tv: the number of entries, 0, is not "
+     "that of the tensor's axes, 2 (tv); give one for each, null for a whole one"},
     {IN("default_rules", "{\"prefill\": {\"logits\": null}}"),
      "rules (a.json): sharding.default_rules.prefill.logits: there is no tensor \"logits\"; the "
      "names most alike are \"logits_tv\", \"prelogit_td\" and \"norm_bias\""},
@@ -103,21 +98,18 @@ static const struct {
      "\"tensor_parallelism\""},
     {IN("sharding_strategy", "{\"tensor_parallelism\": 0}"),
      "rules (a.json): sharding.sharding_strategy.tensor_parallelism: this is no degree; a degree "
-     "is "
-     "a whole number from 1, or -1 for as many as the devices leave over"},
+     "is a whole number from 1, or -1 for as many as the devices leave over"},
     {IN("sharding_strategy", "{\"tensor_parallelism\": \"4\"}"),
      "rules (a.json): sharding.sharding_strategy.tensor_parallelism: this is no degree; a degree "
-     "is "
-     "a whole number from 1, or -1 for as many as the devices leave over"},
+     "is a whole number from 1, or -1 for as many as the devices leave over"},
     {"{\n\"sharding\": {}, \"sharding\": {}}",
      "rules (a.json): line 2 has a key that was there before: duplicate object key near "
      "'\"sharding\"'; leave one of them out"},
     {IN("logical_rules", "{\"all\": {\"logits_tv\": null, \"logits_tv\": null}}"),
      "rules (a.json): line 1 has a key that was there before: duplicate object key near "
      "'\"logits_tv\"'; leave one of them out"},
-    {"{\"sharding\": }",
-     "rules (a.json): line 1 is no legal JSON: unexpected token near '}'; rules are an object, as "
-     "in {\"sharding\": {\"logical_rules\": {...}}}"},
+    {"{\"sharding\": }", "rules (a.json): line 1 is no legal JSON: unexpected token near '}'; "
+                         "rules are an object, as in {\"sharding\": {\"logical_rules\": {...}}}"},
     {"\"sharding\"",
      "rules (a.json): line 1 is no legal JSON: '[' or '{' expected near '\"sharding\"'; rules are "
      "an object, as in {\"sharding\": {\"logical_rules\": {...}}}"},
@@ -150,10 +142,9 @@ static void test_long(void **unused) {
     char name[4000];
     memset(name, 'n', sizeof name);
     name[sizeof name - 1] = 0;
-    octavo_buffer_printf(&json,
-                         "{\"sharding\": {\"logical_rules\": {\"parts\": [{\"generate\": "
-                         "{\"%s\": null}}]}}}",
-                         name);
+    octavo_buffer_printf(
+        &json, "{\"sharding\": {\"logical_rules\": {\"parts\": [{\"generate\": {\"%s\": null}}]}}}",
+        name);
     assert_int_equal(parsed(json.data, json.size, name, &error), OCTAVO_ERROR_INVALID);
     assert_non_null(strstr(error.message, "the names most alike are"));
     assert_int_equal(error.message[strlen(error.message) - 1], '"');

@@ -65,14 +65,14 @@ static void test_json_errors(void **unused) {
          "WHERE: mesh axis \"model\" splits axis 2 (d) and again axis 2 (d); it may split one axis "
          "of a tensor, once"},
         {"[null]", "td",
-         "WHERE: the rule has 1 entries, but the tensor's axes are td; give one for each, null for "
-         "a whole one"},
+         "WHERE: the number of entries, 1, is not that of the tensor's axes, 2 (td); give one for "
+         "each, null for a whole one"},
         {"[null, null, null]", "td",
-         "WHERE: the rule has 3 entries, but the tensor's axes are td; give one for each, null for "
-         "a whole one"},
+         "WHERE: the number of entries, 3, is not that of the tensor's axes, 2 (td); give one for "
+         "each, null for a whole one"},
         {"[]", "d",
-         "WHERE: the rule has 0 entries, but the tensor's axes are d; give one for each, null for "
-         "a whole one"},
+         "WHERE: the number of entries, 0, is not that of the tensor's axes, 1 (d); give one for "
+         "each, null for a whole one"},
         {"\"data\"", "td", "WHERE: this is no rule; " HINT " (td)"},
         {"{\"t\": \"data\"}", "td", "WHERE: this is no rule; " HINT " (td)"},
         {"3", "d", "WHERE: this is no rule; " HINT " (d)"},
@@ -98,9 +98,11 @@ static void test_text_errors(void **unused) {
         {"data, -", "td",
          "WHERE: \"data, -\" is no rule; write one as \"(data, model+expert, -)\""},
         {"(-)", "td",
-         "WHERE: \"(-)\" has 1 entries, but the tensor's axes are td; give one for each"},
+         "WHERE: the number of entries of \"(-)\", 1, is not that of the tensor's axes, 2 (td); "
+         "give one for each"},
         {"(-, -, -)", "td",
-         "WHERE: \"(-, -, -)\" has 3 entries, but the tensor's axes are td; give one for each"},
+         "WHERE: the number of entries of \"(-, -, -)\", 3, is not that of the tensor's axes, 2 "
+         "(td); give one for each"},
         {"(-, )", "td",
          "WHERE: unknown mesh axis \"\" for d; axes are data, expert, seq and model"},
         {"(data+, -)", "td",
