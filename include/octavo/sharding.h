@@ -69,9 +69,12 @@ typedef enum octavo_sharding_text {
     /* What holds for every tensor in each phase, one a line; overrides are marked with a star, and
      * those for some layers or blocks follow. */
     OCTAVO_SHARDING_TABLE,
+    /* The overrides in force as a rules file, JSON, without strategy and default_rules: read again
+     * they hold for the same tensors. */
+    OCTAVO_SHARDING_FILE,
 } octavo_sharding_text;
 
-/* Describes the rules for people. *text is terminated, and the caller's, who gives it to
+/* The rules as text. *text is terminated, and the caller's, who gives it to
  * octavo_text_free (octavo/template.h). OCTAVO_ERROR_INVALID for a `which` that is none,
  * OCTAVO_ERROR_MEMORY. Any thread. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_sharding_dump(const octavo_sharding *sharding,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/sharding.h"
 #include "engine/source.h"
 
 #include <math.h>
@@ -133,22 +134,16 @@ static octavo_status build_program(octavo_planner *planner, octavo_error *error)
 
 static octavo_status read_rules(octavo_planner *planner, octavo_error *error) {
     const octavo_plan_options *options = &planner->options;
-    octavo_rules *rules = &planner->rules;
-    octavo_status status = OCTAVO_OK;
-    octavo_rules_init(rules);
-    if (options->rules) status = octavo_rules_read(rules, options->rules, error);
-    if (!status)
-        status =
-            octavo_rules_replace(rules, options->all, options->prefill, options->generate, error);
-    if (status) return status;
-    const int64_t ones[OCTAVO_MESH_AXES] = {1, 1, 1, 1};
-    if (options->mesh)
-        status = octavo_mesh_parse(options->mesh, options->devices, &planner->mesh, error);
-    else
-        status = octavo_mesh_infer(rules->has_strategy ? rules->degrees : ones, options->devices,
-                                   "sharding strategy", &planner->mesh, error);
-    if (status) return status;
-    return octavo_rules_check_norms(rules, &planner->mesh, error);
+    const octavo_sharding_options sharding = {
+        .size = sizeof sharding,
+        .mesh = options->mesh,
+        .devices = options->devices,
+        .rules = options->rules,
+        .all = options->all,
+        .prefill = options->prefill,
+        .generate = options->generate,
+    };
+    return octavo_sharding_read(&sharding, &planner->mesh, &planner->rules, error);
 }
 
 static void set_costs(octavo_planner *planner) {

@@ -29,16 +29,27 @@ static bool has_inferred(const octavo_sharding_options *options, const octavo_ru
     return false;
 }
 
-static octavo_status make_mesh(octavo_sharding *sharding, const octavo_sharding_options *options,
-                               octavo_error *error) {
-    const octavo_rules *rules = &sharding->rules;
+static octavo_status make_mesh(const octavo_sharding_options *options, const octavo_rules *rules,
+                               octavo_mesh *mesh, octavo_error *error) {
     int devices = options->devices;
     if (devices == 0 && has_inferred(options, rules)) devices = octavo_cpu_numa_nodes();
-    if (options->mesh) return octavo_mesh_parse(options->mesh, devices, &sharding->mesh, error);
+    if (options->mesh) return octavo_mesh_parse(options->mesh, devices, mesh, error);
     char where[200] = "mesh (default)";
     if (rules->has_strategy)
         snprintf(where, sizeof where, "rules (%.150s): sharding.sharding_strategy", options->rules);
-    return octavo_mesh_infer(rules->degrees, devices, where, &sharding->mesh, error);
+    return octavo_mesh_infer(rules->degrees, devices, where, mesh, error);
+}
+
+octavo_status octavo_sharding_read(const octavo_sharding_options *options, octavo_mesh *mesh,
+                                   octavo_rules *rules, octavo_error *error) {
+    octavo_status status = OCTAVO_OK;
+    octavo_rules_init(rules);
+    if (options->rules) status = octavo_rules_read(rules, options->rules, error);
+    if (!status) status = make_mesh(options, rules, mesh, error);
+    if (!status)
+        status =
+            octavo_rules_replace(rules, options->all, options->prefill, options->generate, error);
+    return status ? status : octavo_rules_check_norms(rules, mesh, error);
 }
 
 octavo_status octavo_sharding_create(const octavo_sharding_options *options,
@@ -50,14 +61,7 @@ octavo_status octavo_sharding_create(const octavo_sharding_options *options,
             "for the result are needed; fill them with octavo_sharding_options_init");
     octavo_sharding *made = octavo_alloc_zero(1, sizeof *made);
     if (!made) return octavo_fail_memory(error, "sharding", sizeof *made);
-    octavo_rules_init(&made->rules);
-    octavo_status status = OCTAVO_OK;
-    if (options->rules) status = octavo_rules_read(&made->rules, options->rules, error);
-    if (!status) status = make_mesh(made, options, error);
-    if (!status)
-        status = octavo_rules_replace(&made->rules, options->all, options->prefill,
-                                      options->generate, error);
-    if (!status) status = octavo_rules_check_norms(&made->rules, &made->mesh, error);
+    octavo_status status = octavo_sharding_read(options, &made->mesh, &made->rules, error);
     if (status)
         octavo_sharding_destroy(&made);
     else
@@ -90,10 +94,15 @@ octavo_status octavo_sharding_dump(const octavo_sharding *sharding, octavo_shard
     case OCTAVO_SHARDING_TABLE:
         octavo_rules_dump_table(&sharding->rules, &out);
         break;
+    case OCTAVO_SHARDING_FILE:
+        octavo_buffer_puts(&out, "{\"sharding\": {\"logical_rules\": ");
+        octavo_rules_dump_json(&sharding->rules, &out);
+        octavo_buffer_puts(&out, "}}\n");
+        break;
     default:
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
-                           "octavo_sharding_dump (which %d): no such text; give "
-                           "OCTAVO_SHARDING_OVERRIDES or OCTAVO_SHARDING_TABLE",
+                           "octavo_sharding_dump (which %d): no such text; give one of "
+                           "octavo_sharding_text",
                            (int)which);
     }
     const size_t size = out.size;

@@ -133,5 +133,8 @@ OCTAVO_MUST_CHECK octavo_status octavo_rules_check_norms(const octavo_rules *rul
  * with a star and those for parts of a model behind the others. */
 void octavo_rules_dump_overrides(const octavo_rules *rules, octavo_buffer *out);
 void octavo_rules_dump_table(const octavo_rules *rules, octavo_buffer *out);
+/* The overrides in force as what stands under "logical_rules" in a file: read again they hold for
+ * the same tensors. On one line. */
+void octavo_rules_dump_json(const octavo_rules *rules, octavo_buffer *out);
 
 #endif

@@ -119,12 +119,28 @@ bool octavo_rules_part_has_layer(const octavo_rules_part *part, int layer) {
     return part->n_ranges == 0;
 }
 
-void octavo_rules_part_print(const octavo_rules_part *part, octavo_buffer *out) {
+static void print_ranges(const octavo_rules_part *part, octavo_buffer *out) {
     for (int i = 0; i < part->n_ranges; i++) {
         const octavo_layer_range *range = &part->ranges[i];
-        octavo_buffer_printf(out, "%s%d", i ? "," : "layers ", range->first);
+        octavo_buffer_printf(out, "%s%d", i ? "," : "", range->first);
         if (range->last > range->first) octavo_buffer_printf(out, "-%d", range->last);
     }
+}
+
+void octavo_rules_part_print(const octavo_rules_part *part, octavo_buffer *out) {
+    if (part->n_ranges > 0) octavo_buffer_puts(out, "layers ");
+    print_ranges(part, out);
     if (part->block == OCTAVO_BLOCK_ANY) return;
     octavo_buffer_printf(out, "%s%s blocks", part->n_ranges ? ", " : "", name_of((int)part->block));
+}
+
+void octavo_rules_part_print_json(const octavo_rules_part *part, octavo_buffer *out) {
+    if (part->n_ranges > 0) {
+        octavo_buffer_puts(out, "\"layers\": \"");
+        print_ranges(part, out);
+        octavo_buffer_puts(out, "\"");
+    }
+    if (part->block == OCTAVO_BLOCK_ANY) return;
+    octavo_buffer_printf(out, "%s\"block\": \"%s\"", part->n_ranges ? ", " : "",
+                         name_of((int)part->block));
 }

@@ -19,7 +19,8 @@ OCTAVO_MUST_CHECK octavo_status octavo_rules_part_check(const octavo_rules_part 
                                                         const char *where, octavo_error *error);
 bool octavo_rules_part_has_layer(const octavo_rules_part *part, int layer);
 
-/* "layers 0-3,8, moe blocks"; "" for all. */
+/* "layers 0-3,8, moe blocks"; "" for all. And the keys of a file that say it. */
 void octavo_rules_part_print(const octavo_rules_part *part, octavo_buffer *out);
+void octavo_rules_part_print_json(const octavo_rules_part *part, octavo_buffer *out);
 
 #endif

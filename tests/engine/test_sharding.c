@@ -183,6 +183,13 @@ static void test_dump(void **unused) {
     assert_non_null(strstr(
         text, "activation_td                activation (seq, -) *               (data, -)\n"));
     octavo_text_free(text);
+    assert_int_equal(octavo_sharding_dump(sharding, OCTAVO_SHARDING_FILE, &text, NULL), OCTAVO_OK);
+    assert_string_equal(
+        text,
+        "{\"sharding\": {\"logical_rules\": {\"prefill\": {\"activation_td\": [\"seq\", null]}, "
+        "\"generate\": {\"logits_tv\": [\"seq\", null]}, \"parts\": [{\"layers\": \"0-3\", "
+        "\"generate\": {\"query_tnh\": [null, null, null]}}]}}}\n");
+    octavo_text_free(text);
     octavo_error error = {0};
     assert_int_equal(octavo_sharding_dump(sharding, (octavo_sharding_text)7, &text, &error),
                      OCTAVO_ERROR_INVALID);

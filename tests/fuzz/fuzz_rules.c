@@ -40,6 +40,24 @@ static void check_specs(const octavo_rules *rules, int layer, octavo_block_kind 
         }
 }
 
+/* Written and read, and written again, it is the same. */
+static void check_again(const octavo_rules *rules) {
+    octavo_buffer once = {0}, twice = {0};
+    octavo_rules again;
+    octavo_buffer_puts(&once, "{\"sharding\": {\"logical_rules\": ");
+    octavo_rules_dump_json(rules, &once);
+    octavo_buffer_puts(&once, "}}");
+    octavo_rules_init(&again);
+    REQUIRE(octavo_rules_parse(&again, once.data, once.size, "again", NULL) == OCTAVO_OK);
+    octavo_buffer_puts(&twice, "{\"sharding\": {\"logical_rules\": ");
+    octavo_rules_dump_json(&again, &twice);
+    octavo_buffer_puts(&twice, "}}");
+    REQUIRE(once.size == twice.size && memcmp(once.data, twice.data, once.size) == 0);
+    octavo_rules_deinit(&again);
+    octavo_buffer_deinit(&once);
+    octavo_buffer_deinit(&twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *zero = size != 0 ? memchr(data, 0, size) : NULL;
     const size_t json_size = zero ? (size_t)(zero - data) : size;
@@ -64,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         check_message(octavo_rules_check_norms(&rules, &mesh, &error), &error);
         error = (octavo_error){0};
         check_message(octavo_rules_check_layers(&rules, 4, &error), &error);
+        check_again(&rules);
         octavo_rules_dump_overrides(&rules, &out);
         octavo_rules_dump_table(&rules, &out);
     }

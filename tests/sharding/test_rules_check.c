@@ -61,6 +61,8 @@ static void test_norms(void **unused) {
     /* an axis of one rank splits nothing */
     assert_norms(RULES("{\"all\": {\"norm_scale\": [\"data\"]}}"), &(octavo_mesh){{1, 2, 2, 2}},
                  "");
+    assert_norms(RULES("{\"all\": {\"norm_scale\": [[\"model\", \"data\"]]}}"),
+                 &(octavo_mesh){{1, 2, 2, 2}}, "");
 }
 
 static void test_norms_of_parts(void **unused) {
