@@ -209,7 +209,7 @@ static double seconds_to_have(search *s, const state *has, const state *wanted, 
     int at = 0;
     for (int i = 0; i < wanted->n && seconds <= most; i++) {
         const live *want = &wanted->live[i];
-        double best = INFINITY;
+        double best = (double)INFINITY;
         while (at < has->n && has->live[at].tensor < want->tensor)
             at++;
         for (int j = at; j < has->n && has->live[j].tensor == want->tensor; j++) {
