@@ -6,7 +6,7 @@
  *
  * Weights are placed once, by the rule of the generate phase. What the base table says of a weight
  * in prefill obliges nobody: there the weight is used where it lies. An override of a weight for
- * prefill is honoured by moving its data in that phase.
+ * prefill is honoured by moving its data in that phase. The cache, too, lies as generate says.
  */
 #ifndef OCTAVO_SHARDING_RULES_H
 #define OCTAVO_SHARDING_RULES_H
