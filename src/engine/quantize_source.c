@@ -179,7 +179,8 @@ octavo_status octavo_quantize_source_check(octavo_quantize_source *source,
 octavo_status octavo_quantize_source_begin(octavo_quantize_source *source, size_t i, int64_t max,
                                            octavo_error *error) {
     if (source->gguf) {
-        octavo_gguf_will_need(source->gguf, octavo_gguf_tensor_at(source->gguf, i));
+        const octavo_gguf_tensor *tensor = octavo_gguf_tensor_at(source->gguf, i);
+        octavo_gguf_will_need(source->gguf, tensor, 0, tensor->bytes);
         return OCTAVO_OK;
     }
     const octavo_export_tensor *tensor = &source->model.tensors[i];
@@ -194,7 +195,8 @@ octavo_status octavo_quantize_source_begin(octavo_quantize_source *source, size_
         return octavo_fail_memory(error, tensor->name, bytes + scratch_bytes);
     for (int p = 0; p < tensor->n; p++)
         if (!tensor->pieces[p].values && tensor->pieces[p].source.begin == 0)
-            octavo_checkpoint_will_need(&source->checkpoint, &tensor->pieces[p].tensor);
+            octavo_checkpoint_will_need(&source->checkpoint, &tensor->pieces[p].tensor, 0,
+                                        tensor->pieces[p].tensor.bytes);
     return OCTAVO_OK;
 }
 

@@ -336,8 +336,10 @@ octavo_status octavo_gguf_get_tensor(const octavo_gguf *gguf, const char *name,
     return OCTAVO_OK;
 }
 
-void octavo_gguf_will_need(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor) {
-    octavo_map_will_need(&gguf->parts[tensor->part].map, (size_t)tensor->offset, tensor->bytes);
+void octavo_gguf_will_need(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor, size_t offset,
+                           size_t bytes) {
+    octavo_assert(offset <= tensor->bytes && bytes <= tensor->bytes - offset);
+    octavo_map_will_need(&gguf->parts[tensor->part].map, (size_t)tensor->offset + offset, bytes);
 }
 
 void octavo_gguf_drop(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor, size_t offset,

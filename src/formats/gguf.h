@@ -108,10 +108,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_gguf_get_tensor(const octavo_gguf *gguf, 
                                                        const octavo_gguf_tensor **tensor,
                                                        octavo_error *error);
 
-/* Asks the system to start reading the tensor's pages, and gives those wholly inside
- * [offset, offset + bytes) of it back after use (they return when touched again). Nothing happens
- * to bytes that came by octavo_gguf_parse. */
-void octavo_gguf_will_need(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor);
+/* Pages of bytes [offset, offset + bytes) of the tensor: asks the system to start reading them, and
+ * gives those wholly inside back after use (they return when touched again). Nothing happens to
+ * bytes that came by octavo_gguf_parse. */
+void octavo_gguf_will_need(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor, size_t offset,
+                           size_t bytes);
 void octavo_gguf_drop(const octavo_gguf *gguf, const octavo_gguf_tensor *tensor, size_t offset,
                       size_t bytes);
 

@@ -229,9 +229,11 @@ octavo_status octavo_safetensors_get_tensor(const octavo_safetensors *safetensor
 }
 
 void octavo_safetensors_will_need(const octavo_safetensors *safetensors,
-                                  const octavo_safetensors_tensor *tensor) {
-    octavo_map_will_need(&safetensors->parts[tensor->part].map, (size_t)tensor->offset,
-                         tensor->bytes);
+                                  const octavo_safetensors_tensor *tensor, size_t offset,
+                                  size_t bytes) {
+    octavo_assert(offset <= tensor->bytes && bytes <= tensor->bytes - offset);
+    octavo_map_will_need(&safetensors->parts[tensor->part].map, (size_t)tensor->offset + offset,
+                         bytes);
 }
 
 void octavo_safetensors_drop(const octavo_safetensors *safetensors,

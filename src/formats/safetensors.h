@@ -142,11 +142,12 @@ OCTAVO_MUST_CHECK octavo_status
 octavo_safetensors_get_tensor(const octavo_safetensors *safetensors, const char *name,
                               const octavo_safetensors_tensor **tensor, octavo_error *error);
 
-/* Asks the system to start reading the tensor's pages, and gives those wholly inside
- * [offset, offset + bytes) of it back after use (they return when touched again). Nothing happens
- * to bytes that came by octavo_safetensors_parse. */
+/* Pages of bytes [offset, offset + bytes) of the tensor: asks the system to start reading them, and
+ * gives those wholly inside back after use (they return when touched again). Nothing happens to
+ * bytes that came by octavo_safetensors_parse. */
 void octavo_safetensors_will_need(const octavo_safetensors *safetensors,
-                                  const octavo_safetensors_tensor *tensor);
+                                  const octavo_safetensors_tensor *tensor, size_t offset,
+                                  size_t bytes);
 void octavo_safetensors_drop(const octavo_safetensors *safetensors,
                              const octavo_safetensors_tensor *tensor, size_t offset, size_t bytes);
 

@@ -195,14 +195,16 @@ octavo_status octavo_checkpoint_get(const octavo_checkpoint *checkpoint, const c
 }
 
 void octavo_checkpoint_will_need(const octavo_checkpoint *checkpoint,
-                                 const octavo_checkpoint_tensor *tensor) {
+                                 const octavo_checkpoint_tensor *tensor, size_t offset,
+                                 size_t bytes) {
     if (checkpoint->gguf)
         octavo_gguf_will_need(checkpoint->gguf,
-                              octavo_gguf_tensor_at(checkpoint->gguf, tensor->index));
+                              octavo_gguf_tensor_at(checkpoint->gguf, tensor->index), offset,
+                              bytes);
     else
         octavo_safetensors_will_need(
             checkpoint->safetensors,
-            octavo_safetensors_tensor_at(checkpoint->safetensors, tensor->index));
+            octavo_safetensors_tensor_at(checkpoint->safetensors, tensor->index), offset, bytes);
 }
 
 void octavo_checkpoint_drop(const octavo_checkpoint *checkpoint,

@@ -74,10 +74,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_checkpoint_get(const octavo_checkpoint *c
                                                       octavo_checkpoint_tensor *tensor,
                                                       octavo_error *error);
 
-/* Pages of a tensor's bytes: asks the system to start reading; gives those wholly inside
- * [offset, offset + bytes) back after use. */
+/* Pages of bytes [offset, offset + bytes) of a tensor: asks the system to start reading them; gives
+ * those wholly inside back after use (another that reads them gets them again). */
 void octavo_checkpoint_will_need(const octavo_checkpoint *checkpoint,
-                                 const octavo_checkpoint_tensor *tensor);
+                                 const octavo_checkpoint_tensor *tensor, size_t offset,
+                                 size_t bytes);
 void octavo_checkpoint_drop(const octavo_checkpoint *checkpoint,
                             const octavo_checkpoint_tensor *tensor, size_t offset, size_t bytes);
 

@@ -296,8 +296,8 @@ static bool copy_some(const octavo_export_tensor *tensor, const octavo_export_pi
     octavo_pack_source source = piece->source;
     source.tensor = &piece->tensor;
     if (!is_widened(piece, tensor->head.type))
-        return octavo_pack_source_rows(&source, piece->k, to, row, n);
-    if (!octavo_pack_source_rows(&source, piece->k, scratch, row, n)) return false;
+        return octavo_pack_source_rows(&source, to, row, n, 0, piece->k);
+    if (!octavo_pack_source_rows(&source, scratch, row, n, 0, piece->k)) return false;
     octavo_weight_widen(source.type, (float *)(void *)to, scratch,
                         octavo_pack_row_bytes(&source, piece->k), n, piece->k,
                         scratch + panel_bytes(piece) + row_bytes_f32(piece));

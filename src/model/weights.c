@@ -282,6 +282,7 @@ static octavo_status load_all(octavo_loader *load) {
     if (!weights->layers)
         return octavo_fail_memory(load->error, "layers",
                                   (uint64_t)config->n_layers * sizeof *weights->layers);
+    weights->n_layers = config->n_layers;
     status = octavo_load_matrix(load, &weights->embed, config->vocab, config->d, whole,
                                 OCTAVO_ROLE_EMBED, 0);
     if (status) return status;
@@ -301,6 +302,28 @@ static octavo_status load_all(octavo_loader *load) {
                               OCTAVO_ROLE_OUTPUT, 0);
 }
 
+/* What will be read: the files' tensors, or of parts what these are made of, for which they are
+ * bound without data. */
+static octavo_status count_bytes(octavo_loader *load) {
+    if (!load->options->place) {
+        for (size_t i = 0; i < octavo_checkpoint_n_tensors(load->checkpoint); i++)
+            load->total += octavo_checkpoint_tensor_at(load->checkpoint, i).bytes;
+        return OCTAVO_OK;
+    }
+    if (!load->options->progress) return OCTAVO_OK;
+    octavo_model_weights bound = {0};
+    const octavo_weights_options options = {.weights = load->options->weights,
+                                            .place = load->options->place,
+                                            .place_cookie = load->options->place_cookie};
+    octavo_loader counter = *load;
+    counter.weights = &bound;
+    counter.options = &options;
+    octavo_status status = load_all(&counter);
+    load->total = counter.done;
+    octavo_weights_deinit(&bound);
+    return status;
+}
+
 octavo_status octavo_weights_load(octavo_model_weights *weights,
                                   const octavo_checkpoint *checkpoint,
                                   const octavo_model_config *config,
@@ -311,10 +334,8 @@ octavo_status octavo_weights_load(octavo_model_weights *weights,
                           .config = config,
                           .options = options,
                           .error = error};
-    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++)
-        load.total += octavo_checkpoint_tensor_at(checkpoint, i).bytes;
-    octavo_status status = load_all(&load);
-    if (status) octavo_weights_deinit(weights);
+    octavo_status status;
+    if ((status = count_bytes(&load)) || (status = load_all(&load))) octavo_weights_deinit(weights);
     return status;
 }
 

@@ -55,14 +55,36 @@ typedef struct octavo_model_weights {
     const float *embed_norm, *embed_norm_bias; /* [d], or NULL */
     octavo_weight pooler;                      /* [d, d] with config.has_pooler */
     const float *pooler_bias;                  /* [d], or NULL */
-    octavo_layer_weights *layers;
+    octavo_layer_weights *layers;              /* [n_layers] */
+    int n_layers;
 
     octavo_arena arena; /* layers, vectors */
     void **matrices;    /* every packed matrix, to free */
     int n_matrices, capacity_matrices;
-    uint64_t source_bytes; /* of the tensors in the file, and of the packed form */
+    uint64_t source_bytes; /* of what is held: in the file, and packed */
     uint64_t packed_bytes;
 } octavo_model_weights;
+
+/* Which matrix or vector of a model's weights: the same wherever the model is bound, with data or
+ * without. */
+typedef struct octavo_weight_member {
+    int layer;     /* or OCTAVO_NO_LAYER */
+    size_t offset; /* in octavo_layer_weights, or without a layer in octavo_model_weights */
+} octavo_weight_member;
+
+/* Of the address of an octavo_weight, or of a pointer to a vector, in the weights or their layers.
+ */
+octavo_weight_member octavo_weights_member(const octavo_model_weights *weights,
+                                           const void *address);
+
+/* What a rank holds of a matrix: outputs [n0, n1), inputs [k0, k1), of a stack matrices [e0, e1).
+ * Any may be empty. What is held is a matrix of its own, whose panels begin at output n0: its
+ * extents are those of the part, factors and order its own, and a place of its inputs is that of
+ * the whole less k0. An empty one has no data (and a stack of none is 0 high). Vectors have no more
+ * than outputs, those of experts matrices too. */
+typedef struct octavo_weight_part {
+    int64_t n0, n1, k0, k1, e0, e1;
+} octavo_weight_part;
 
 struct octavo_bound; /* weights_load.h */
 
@@ -73,6 +95,12 @@ typedef struct octavo_weights_options {
      * (OCTAVO_ERROR_CANCELLED). May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;
+    /* Called for each matrix and vector, perhaps more than once and each time with the same answer:
+     * narrows *part, which comes as the whole. Inputs are cut at multiples of the record_inputs of
+     * the packed type (and at the end). Only the part is read, packed and counted. Tied weights
+     * have no output of their own. NULL: all are whole. */
+    void (*place)(void *place_cookie, const octavo_weight_member *member, octavo_weight_part *part);
+    void *place_cookie;
     /* Called for each matrix, of a stack for each expert's, and for each vector as it is bound. May
      * be NULL. */
     octavo_status (*visit)(void *cookie, const struct octavo_bound *bound);
@@ -80,7 +108,7 @@ typedef struct octavo_weights_options {
 
 /* On failure *weights is empty. Statuses as octavo_checkpoint_get, and UNSUPPORTED for a tensor
  * type without a packed form, FORMAT for another shape than the configuration's, or values that
- * cannot be quantised. */
+ * cannot be quantised, INVALID for a part that is none. */
 OCTAVO_MUST_CHECK octavo_status octavo_weights_load(octavo_model_weights *weights,
                                                     const octavo_checkpoint *checkpoint,
                                                     const octavo_model_config *config,

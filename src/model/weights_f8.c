@@ -88,9 +88,10 @@ static bool is_finite(bool is_e4m3, const uint8_t *codes, int n) {
     return !found;
 }
 
-static bool fill_blocks(const octavo_f8_source *source, uint8_t *to, const place *at) {
+static bool fill_blocks(const octavo_f8_source *source, uint8_t *to, const place *at, int64_t k0,
+                        int64_t k1) {
     bool is_right = true;
-    for (int64_t k = 0; k < source->k; k += OCTAVO_F8_INPUTS, to += 4 + OCTAVO_F8_INPUTS) {
+    for (int64_t k = k0; k < k1; k += OCTAVO_F8_INPUTS, to += 4 + OCTAVO_F8_INPUTS) {
         const float d = scale_of(source, at, k) * (source->is_e4m3 ? 256.0f : 1.0f);
         memcpy(to, &d, sizeof d);
         if (at->step == 1) {
@@ -104,27 +105,28 @@ static bool fill_blocks(const octavo_f8_source *source, uint8_t *to, const place
     return is_right;
 }
 
-static bool fill_floats(const octavo_f8_source *source, uint8_t *to, const place *at) {
+static bool fill_floats(const octavo_f8_source *source, uint8_t *to, const place *at, int64_t k0,
+                        int64_t k1) {
     bool is_right = true;
-    for (int64_t k = 0; k < source->k; k++) {
+    for (int64_t k = k0; k < k1; k++, to += 4) {
         const uint8_t code = at->first[k * at->step];
         const float w = (source->is_e4m3 ? octavo_fp8_e4m3_to_f32
                                          : octavo_fp8_e5m2_to_f32)(code)*scale_of(source, at, k);
-        memcpy(to + k * 4, &w, sizeof w);
+        memcpy(to, &w, sizeof w);
         is_right &= isfinite(w) != 0;
     }
     return is_right;
 }
 
-bool octavo_f8_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
+bool octavo_f8_fill(const void *cookie, uint8_t *to, int64_t row, int n, int64_t k0, int64_t k1) {
     const octavo_f8_source *source = cookie;
     const octavo_weight_info *info = octavo_weight_info_of(source->type);
-    const size_t row_bytes = (size_t)(source->k / info->source_inputs * info->source_bytes);
+    const size_t row_bytes = (size_t)((k1 - k0) / info->source_inputs * info->source_bytes);
     bool is_right = true;
     for (int i = 0; i < n; i++) {
         const place at = place_of(source, row + i);
         is_right &= (source->type == OCTAVO_WEIGHT_F32 ? fill_floats : fill_blocks)(
-            source, to + (size_t)i * row_bytes, &at);
+            source, to + (size_t)i * row_bytes, &at, k0, k1);
     }
     return is_right;
 }

@@ -31,6 +31,6 @@ OCTAVO_MUST_CHECK octavo_status octavo_f8_find(octavo_loader *load,
                                                const octavo_weight *weight, octavo_row_map rows,
                                                octavo_column_map columns, octavo_f8_source *source);
 /* octavo_pack_fill_fn of a source. False: a value or scale is not finite. */
-bool octavo_f8_fill(const void *source, uint8_t *to, int64_t row, int n);
+bool octavo_f8_fill(const void *source, uint8_t *to, int64_t row, int n, int64_t k0, int64_t k1);
 
 #endif

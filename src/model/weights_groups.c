@@ -175,11 +175,11 @@ static bool put_scale(const octavo_groups_source *source, uint8_t *to, int64_t g
 }
 
 static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, size_t row_bytes,
-                        int64_t row, int n) {
+                        int64_t row, int n, int64_t k0, int64_t k1) {
     const octavo_weight_info *info = octavo_weight_info_of(source->type);
     const output_rows outputs = outputs_of(source, row, n);
     bool is_right = true;
-    for (int64_t k = 0; k < source->k; k += info->source_inputs, to += info->source_bytes) {
+    for (int64_t k = k0; k < k1; k += info->source_inputs, to += info->source_bytes) {
         const int64_t group = group_of(source, input_at(source, k));
         for (int o = 0; o < n; o++)
             is_right &= put_scale(source, to + (size_t)o * row_bytes, group,
@@ -197,27 +197,30 @@ static bool fill_blocks(const octavo_groups_source *source, uint8_t *to, size_t 
     return is_right;
 }
 
-static bool fill_floats(const octavo_groups_source *source, uint8_t *to, int64_t o) {
+static bool fill_floats(const octavo_groups_source *source, uint8_t *to, int64_t o, int64_t k0,
+                        int64_t k1) {
     bool is_right = true;
-    for (int64_t k = 0; k < source->k; k++) {
+    for (int64_t k = k0; k < k1; k++, to += 4) {
         const int64_t group = group_of(source, k);
         const int value = one_code(source, k, o) - zero_of(source, group, o);
         const float w = scale_of(source, group, o) * (float)value;
-        memcpy(to + k * 4, &w, sizeof w);
+        memcpy(to, &w, sizeof w);
         is_right &= isfinite(w) != 0;
     }
     return is_right;
 }
 
-bool octavo_groups_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
+bool octavo_groups_fill(const void *cookie, uint8_t *to, int64_t row, int n, int64_t k0,
+                        int64_t k1) {
     const octavo_groups_source *source = cookie;
     const octavo_weight_info *info = octavo_weight_info_of(source->type);
-    const size_t row_bytes = (size_t)(source->k / info->source_inputs * info->source_bytes);
-    if (source->type != OCTAVO_WEIGHT_F32) return fill_blocks(source, to, row_bytes, row, n);
+    const size_t row_bytes = (size_t)((k1 - k0) / info->source_inputs * info->source_bytes);
+    if (source->type != OCTAVO_WEIGHT_F32)
+        return fill_blocks(source, to, row_bytes, row, n, k0, k1);
     bool is_right = true;
     for (int i = 0; i < n; i++)
         is_right &= fill_floats(source, to + (size_t)i * row_bytes,
-                                octavo_source_row(&source->rows, row + i));
+                                octavo_source_row(&source->rows, row + i), k0, k1);
     return is_right;
 }
 

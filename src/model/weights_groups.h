@@ -54,6 +54,7 @@ OCTAVO_MUST_CHECK octavo_status octavo_groups_find(octavo_loader *load, const ch
                                                    const octavo_weight *weight, octavo_row_map rows,
                                                    octavo_groups_source *source);
 /* octavo_pack_fill_fn of a source. False: a scale is not finite. */
-bool octavo_groups_fill(const void *source, uint8_t *to, int64_t row, int n);
+bool octavo_groups_fill(const void *source, uint8_t *to, int64_t row, int n, int64_t k0,
+                        int64_t k1);
 
 #endif

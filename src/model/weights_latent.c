@@ -29,75 +29,80 @@ typedef struct row_part {
     int64_t first;
 } row_part;
 
-static bool fill_part(const void *cookie, uint8_t *to, int64_t row, int n) {
+static bool fill_part(const void *cookie, uint8_t *to, int64_t row, int n, int64_t k0, int64_t k1) {
     const row_part *part = cookie;
-    return part->whole->fill(part->whole->cookie, to, part->first + row, n);
+    return part->whole->fill(part->whole->cookie, to, part->first + row, n, k0, k1);
 }
 
-static octavo_pack_source part_source(const row_part *part) {
+static octavo_pack_source part_source(const row_part *part, int64_t n) {
     octavo_pack_source source = *part->whole;
+    source.n = n;
     source.begin = (size_t)part->first * source.row_bytes;
     source.beside_bytes = 0;
     if (!source.fill) return source;
+    source.rows = (octavo_row_map){0}; /* of the whole */
     source.fill = fill_part;
     source.cookie = part;
     source.cookie_bytes = 0; /* there is more behind it */
     return source;
 }
 
-/* Keys of a head with their axes swapped: [n, k] f32. */
+/* Keys of a head with their axes swapped, as far as they are held: outputs [begin, end), which are
+ * whole blocks of the rows of keys, and inputs [k0, k1). */
 typedef struct swapped_keys {
-    float *values;
+    float *values;         /* [end - begin, k1 - k0] */
     uint8_t *rows, *panel; /* of up to 32 of its keys */
-    float *columns;        /* [n, 32]: their values */
-    int64_t n, k;
+    float *columns;        /* [end - begin, 32]: their values */
+    int64_t begin, end, k0, k1;
 } swapped_keys;
 
-static bool fill_swapped(const void *cookie, uint8_t *to, int64_t row, int n) {
+static bool fill_swapped(const void *cookie, uint8_t *to, int64_t row, int n, int64_t k0,
+                         int64_t k1) {
     const swapped_keys *keys = cookie;
-    memcpy(to, keys->values + row * keys->k, (size_t)n * (size_t)keys->k * sizeof(float));
+    const size_t bytes = (size_t)(k1 - k0) * sizeof(float);
+    for (int i = 0; i < n; i++)
+        memcpy(to + (size_t)i * bytes,
+               keys->values + (row + i - keys->begin) * (keys->k1 - keys->k0) + k0 - keys->k0,
+               bytes);
     return true;
-}
-
-static size_t row_bytes_of(octavo_weight_type type, int64_t k) {
-    const octavo_weight_info *info = octavo_weight_info_of(type);
-    return (size_t)(k / info->source_inputs) * (size_t)info->source_bytes;
 }
 
 /* False: what the rows are made of is no number. */
 static bool swap_head(const latent_matrix *matrix, int64_t head, swapped_keys *keys) {
     const octavo_pack_source *source = &matrix->found.source;
-    const size_t row_bytes = row_bytes_of(source->type, keys->n);
-    for (int64_t k = 0; k < keys->k; k += OCTAVO_PANEL) {
-        const int n = keys->k - k < OCTAVO_PANEL ? (int)(keys->k - k) : OCTAVO_PANEL;
-        const int64_t row = head * matrix->head_rows + k;
-        const uint8_t *from = source->tensor->data + (size_t)row * source->row_bytes;
-        if (source->fill) {
-            if (!source->fill(source->cookie, keys->rows, row, n)) return false;
-            from = keys->rows;
-        }
-        octavo_weight_pack(source->type, keys->panel, from, row_bytes, n, keys->n);
-        octavo_weight_unpack(source->type, keys->columns, keys->panel, 0, keys->n);
-        for (int64_t i = 0; i < keys->n; i++)
-            memcpy(keys->values + i * keys->k + k, keys->columns + i * OCTAVO_PANEL,
+    const int64_t rank = keys->end - keys->begin, n_keys = keys->k1 - keys->k0;
+    const size_t row_bytes = octavo_pack_row_bytes(source, rank);
+    for (int64_t k = 0; k < n_keys; k += OCTAVO_PANEL) {
+        const int n = n_keys - k < OCTAVO_PANEL ? (int)(n_keys - k) : OCTAVO_PANEL;
+        const int64_t row = head * matrix->head_rows + keys->k0 + k;
+        if (!octavo_pack_source_rows(source, keys->rows, row, n, keys->begin, keys->end))
+            return false;
+        octavo_weight_pack(source->type, keys->panel, keys->rows, row_bytes, n, rank);
+        octavo_weight_unpack(source->type, keys->columns, keys->panel, 0, rank);
+        for (int64_t i = 0; i < rank; i++)
+            memcpy(keys->values + i * n_keys + k, keys->columns + i * OCTAVO_PANEL,
                    (size_t)n * sizeof(float));
     }
     return true;
 }
 
-static octavo_status alloc_swapped(octavo_loader *load, const latent_matrix *matrix,
-                                   swapped_keys *keys) {
-    const octavo_pack_source *source = &matrix->found.source;
-    const size_t rank = (size_t)keys->n, key_dim = (size_t)keys->k;
-    const size_t rows_bytes = row_bytes_of(source->type, keys->n) * OCTAVO_PANEL;
-    const size_t panel_bytes = octavo_weight_panel_bytes(source->type, keys->n);
-    keys->values = octavo_alloc_zero(rank * key_dim, sizeof(float));
+static octavo_status alloc_swapped(octavo_loader *load, const octavo_pack_source *source,
+                                   const octavo_weight_part *part, swapped_keys *keys) {
+    const int64_t block = octavo_weight_info_of(source->type)->source_inputs;
+    keys->begin = part->n0 - part->n0 % block;
+    keys->end = part->n1 + (block - part->n1 % block) % block;
+    keys->k0 = part->k0;
+    keys->k1 = part->k1;
+    const size_t rank = (size_t)(keys->end - keys->begin), n_keys = (size_t)(keys->k1 - keys->k0);
+    const size_t rows_bytes = octavo_pack_row_bytes(source, (int64_t)rank) * OCTAVO_PANEL;
+    const size_t panel_bytes = octavo_weight_panel_bytes(source->type, (int64_t)rank);
+    keys->values = octavo_alloc_zero(rank * n_keys, sizeof(float));
     keys->columns = octavo_alloc_zero(rank * OCTAVO_PANEL, sizeof(float));
     keys->rows = octavo_alloc_aligned(rows_bytes);
     keys->panel = octavo_alloc_aligned(panel_bytes);
     if (keys->values && keys->columns && keys->rows && keys->panel) return OCTAVO_OK;
     return octavo_fail_memory(load->error, source->tensor->name,
-                              rank * (key_dim + OCTAVO_PANEL) * sizeof(float) + rows_bytes +
+                              rank * (n_keys + OCTAVO_PANEL) * sizeof(float) + rows_bytes +
                                   panel_bytes);
 }
 
@@ -109,40 +114,50 @@ static void free_swapped(swapped_keys *keys) {
 }
 
 static octavo_status pack_codes(octavo_loader *load, const octavo_weight *weight,
-                                const latent_matrix *matrix, swapped_keys *keys) {
-    const octavo_checkpoint_tensor *tensor = matrix->found.source.tensor;
+                                const octavo_weight_part *part, const octavo_weight *whole,
+                                const latent_matrix *matrix) {
+    const octavo_pack_source *rows = &matrix->found.source;
+    const octavo_checkpoint_tensor *tensor = rows->tensor;
+    swapped_keys keys = {0};
     octavo_status status = OCTAVO_OK;
-    for (int head = 0; head < weight->stack && !status; head++) {
-        const size_t begin = (size_t)(head * matrix->head_rows) * matrix->found.source.row_bytes;
+    if (load->options->pool) status = alloc_swapped(load, rows, part, &keys);
+    for (int64_t head = part->e0; head < part->e1 && !status; head++) {
         const octavo_pack_source source = {
             .tensor = tensor,
+            .n = whole->n,
+            .k = whole->k,
             .type = OCTAVO_WEIGHT_F32,
-            .begin = begin,
-            .row_bytes = (size_t)weight->k * matrix->found.source.row_bytes / (size_t)weight->n,
-            .columns = {.columns = weight->n, .step = 1},
+            .begin = (size_t)(head * matrix->head_rows) * rows->row_bytes,
+            .row_bytes = (size_t)whole->k * rows->row_bytes / (size_t)whole->n,
+            .columns = {.columns = whole->n, .step = 1},
             .fill = fill_swapped,
-            .cookie = keys,
+            .cookie = &keys,
         };
-        if (load->options->pool && !swap_head(matrix, head, keys))
-            return octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
-                                  "tensor \"%s\" (%s): it, or its scales, holds what is no finite "
-                                  "number; the file is damaged",
-                                  tensor->name, tensor->path);
-        status = octavo_pack_matrix(load, weight, head, &source);
+        if (load->options->pool && !swap_head(matrix, head, &keys))
+            status = octavo_fail_at(load->error, OCTAVO_ERROR_FORMAT, tensor->offset,
+                                    "tensor \"%s\" (%s): it, or its scales, holds what is no "
+                                    "finite number; the file is damaged",
+                                    tensor->name, tensor->path);
+        else
+            status = octavo_pack_matrix(load, weight, part, head, &source);
     }
+    free_swapped(&keys);
     return status;
 }
 
 static octavo_status pack_floats(octavo_loader *load, const octavo_weight *weight,
+                                 const octavo_weight_part *part, const octavo_weight *whole,
                                  const latent_matrix *matrix) {
-    const octavo_pack_source *whole = &matrix->found.source;
+    const octavo_pack_source *rows = &matrix->found.source;
     octavo_status status = OCTAVO_OK;
-    for (int head = 0; head < weight->stack && !status; head++) {
-        octavo_pack_source source = *whole;
-        source.begin = (size_t)(head * matrix->head_rows) * whole->row_bytes;
-        source.row_bytes = (size_t)weight->k * (whole->row_bytes / (size_t)weight->n);
-        source.columns = (octavo_column_map){.columns = weight->n, .step = 1};
-        status = octavo_pack_matrix(load, weight, head, &source);
+    for (int64_t head = part->e0; head < part->e1 && !status; head++) {
+        octavo_pack_source source = *rows;
+        source.n = whole->n;
+        source.k = whole->k;
+        source.begin = (size_t)(head * matrix->head_rows) * rows->row_bytes;
+        source.row_bytes = (size_t)whole->k * (rows->row_bytes / (size_t)whole->n);
+        source.columns = (octavo_column_map){.columns = whole->n, .step = 1};
+        status = octavo_pack_matrix(load, weight, part, head, &source);
     }
     return status;
 }
@@ -164,28 +179,32 @@ static octavo_status pack_keys(octavo_loader *load, octavo_weight *weight,
                                const latent_matrix *matrix) {
     const octavo_pack_source *source = &matrix->found.source;
     const bool is_float = !source->fill && octavo_weight_info_of(source->type)->source_inputs == 1;
-    swapped_keys keys = {.n = weight->n, .k = weight->k};
+    const octavo_weight whole = *weight;
+    octavo_weight_part part;
     weight->type = choose_type(load, weight, source->type, is_float);
-    octavo_status status = octavo_pack_alloc(load, weight, source->tensor->name);
-    if (status || is_float) return status ? status : pack_floats(load, weight, matrix);
-    if ((status = alloc_swapped(load, matrix, &keys)) == OCTAVO_OK)
-        status = pack_codes(load, weight, matrix, &keys);
-    free_swapped(&keys);
-    return status;
+    octavo_status status = octavo_pack_place(load, weight, source->tensor, &part);
+    if (status || weight->n == 0 || weight->k == 0) return status;
+    octavo_pack_ask(load, source->tensor, (size_t)matrix->head_rows * source->row_bytes, &whole,
+                    &part);
+    return (is_float ? pack_floats : pack_codes)(load, weight, &part, &whole, matrix);
 }
 
 static octavo_status pack_values(octavo_loader *load, octavo_weight *weight,
                                  const latent_matrix *matrix) {
-    const octavo_pack_source *whole = &matrix->found.source;
+    const octavo_pack_source *rows = &matrix->found.source;
+    const int64_t n = weight->n, n_heads = weight->stack;
+    octavo_weight_part held;
     weight->type =
-        octavo_weights_choose(load->options->weights, OCTAVO_ROLE_LATENT_KV_B, whole->type,
+        octavo_weights_choose(load->options->weights, OCTAVO_ROLE_LATENT_KV_B, rows->type,
                               weight->stack * weight->n * weight->k, weight->k);
-    octavo_status status = octavo_pack_alloc(load, weight, whole->tensor->name);
-    for (int head = 0; head < weight->stack && !status; head++) {
-        const row_part part = {whole, head * matrix->head_rows + matrix->key_dim};
-        octavo_pack_source source = part_source(&part);
-        if (head == 0) source.beside_bytes = whole->beside_bytes; /* once for all, keys too */
-        status = octavo_pack_matrix(load, weight, head, &source);
+    octavo_status status = octavo_pack_place(load, weight, rows->tensor, &held);
+    for (int64_t head = held.e0; head < held.e1 && !status; head++) {
+        const row_part part = {rows, head * matrix->head_rows + matrix->key_dim};
+        octavo_pack_source source = part_source(&part, n);
+        /* those of keys too */
+        source.beside_bytes = rows->beside_bytes * (size_t)(head + 1) / (size_t)n_heads -
+                              rows->beside_bytes * (size_t)head / (size_t)n_heads;
+        status = octavo_pack_matrix(load, weight, &held, head, &source);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "model/weights_find.h"
 #include "model/weights_mxfp4.h"
+#include "model/weights_place.h"
 #include "model/weights_type.h"
 
 #include <stdio.h>
@@ -73,12 +74,13 @@ static octavo_status fail_vector_type(octavo_loader *load, const octavo_checkpoi
                           tensor->name, tensor->path, tensor->type_name);
 }
 
-/* values[i] = the tensor's + offset */
+/* values[i] = the tensor's [first + i] + offset */
 static octavo_status widen(octavo_loader *load, const octavo_checkpoint_tensor *tensor,
-                           octavo_row_map rows, int64_t extent, float offset, float *values) {
+                           octavo_row_map rows, int64_t first, int64_t extent, float offset,
+                           float *values) {
     if (!tensor->has_type) return fail_vector_type(load, tensor);
     for (int64_t i = 0; i < extent; i++) {
-        const size_t from = (size_t)octavo_source_row(&rows, i);
+        const size_t from = (size_t)octavo_source_row(&rows, first + i);
         uint16_t half;
         switch (tensor->type) {
         case OCTAVO_GGML_F32:
@@ -115,7 +117,7 @@ octavo_status octavo_load_factors(octavo_loader *load, const octavo_checkpoint_t
     if (status || (status = check_shape(load, &found, 1, n))) return status;
     float *factors = octavo_arena_alloc(&load->weights->arena, (size_t)n * sizeof *factors);
     if (!factors) return octavo_fail_memory(load->error, name, (uint64_t)n * sizeof *factors);
-    if ((status = widen(load, &found, (octavo_row_map){0}, n, 0.0f, factors))) return status;
+    if ((status = widen(load, &found, (octavo_row_map){0}, 0, n, 0.0f, factors))) return status;
     weight->factors = factors;
     return octavo_load_report(load, &found, found.bytes);
 }
@@ -144,6 +146,8 @@ static octavo_status find_groups(octavo_loader *load, const octavo_weight *weigh
     const size_t beside = groups->zeros.bytes + groups->scales.bytes;
     found->source = (octavo_pack_source){
         .tensor = &groups->codes,
+        .n = weight->n,
+        .k = weight->k,
         .type = groups->type,
         .row_bytes = groups->codes.bytes / (size_t)groups->n,
         .rows = {.all = groups->n, .first = rows.first, .group = groups->n},
@@ -177,6 +181,8 @@ octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
         return status;
     found->source = (octavo_pack_source){
         .tensor = &found->tensor,
+        .n = weight->n,
+        .k = weight->k,
         .row_bytes = found->tensor.bytes / (size_t)all,
         .rows = rows,
     };
@@ -195,14 +201,15 @@ octavo_status octavo_load_find(octavo_loader *load, const octavo_weight *weight,
 octavo_status octavo_load_matrix(octavo_loader *load, octavo_weight *weight, int64_t n, int64_t k,
                                  octavo_row_map rows, octavo_weight_role role, int layer) {
     octavo_found_matrix found;
+    octavo_weight_part part;
     *weight = (octavo_weight){.n = n, .k = k};
     octavo_status status = octavo_load_find(load, weight, rows, role, layer, 0, &found);
     if (status || (status = octavo_load_factors(load, found.source.tensor, weight))) return status;
     weight->order = found.source.order;
     weight->type = octavo_weights_choose(load->options->weights, role, found.source.type,
                                          (rows.all ? rows.all : n) * k, k);
-    if ((status = octavo_pack_alloc(load, weight, found.source.tensor->name))) return status;
-    return octavo_pack_matrix(load, weight, 0, &found.source);
+    if ((status = octavo_pack_place(load, weight, found.source.tensor, &part))) return status;
+    return octavo_pack_matrix(load, weight, &part, 0, &found.source);
 }
 
 /* ---- experts ---- */
@@ -221,10 +228,12 @@ static void choose_stack_type(const octavo_loader *load, octavo_weight *stack,
 
 octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octavo_row_map map,
                                 octavo_column_map columns, octavo_weight_role role, int layer) {
+    const octavo_weight whole = *weight;
     const bool is_columns = columns.columns > 0;
-    const int64_t rows = is_columns ? weight->k : map.all ? map.all : weight->n;
-    const int64_t width = is_columns ? columns.columns : weight->k;
+    const int64_t rows = is_columns ? whole.k : map.all ? map.all : whole.n;
+    const int64_t width = is_columns ? columns.columns : whole.k;
     octavo_checkpoint_tensor tensor;
+    octavo_weight_part part;
     load->role = role;
     load->layer = layer;
     octavo_status status = find(load, role, layer, 0, &tensor);
@@ -246,12 +255,15 @@ octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octa
                               tensor.name, tensor.path, tensor.type_name);
     choose_stack_type(load, weight, type, role);
     if ((status = octavo_load_factors(load, &tensor, weight)) ||
-        (status = octavo_pack_alloc(load, weight, tensor.name)))
+        (status = octavo_pack_place(load, weight, &tensor, &part)))
         return status;
-    const size_t bytes = tensor.bytes / (size_t)weight->stack;
-    for (int e = 0; e < weight->stack && !status; e++) {
+    const size_t bytes = tensor.bytes / (size_t)whole.stack;
+    octavo_pack_ask(load, &tensor, bytes, &whole, &part);
+    for (int64_t e = part.e0; e < part.e1 && !status; e++) {
         octavo_pack_source source = {
             .tensor = &tensor,
+            .n = whole.n,
+            .k = whole.k,
             .type = type,
             .begin = (size_t)e * bytes,
             .row_bytes = bytes / (size_t)(is_columns ? width : rows),
@@ -264,9 +276,9 @@ octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octa
             source.fill = octavo_f8_fill;
             source.cookie = &f8;
             source.cookie_bytes = sizeof f8;
-            source.beside_bytes = f8.scale.tensor->bytes / (size_t)weight->stack;
+            source.beside_bytes = f8.scale.tensor->bytes / (size_t)whole.stack;
         }
-        status = octavo_pack_matrix(load, weight, e, &source);
+        status = octavo_pack_matrix(load, weight, &part, e, &source);
         if (is_columns && load->options->pool)
             octavo_checkpoint_drop(load->checkpoint, &tensor, source.begin, bytes);
     }
@@ -276,15 +288,18 @@ octavo_status octavo_load_stack(octavo_loader *load, octavo_weight *weight, octa
 static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight,
                                       octavo_column_map columns, octavo_weight_role role,
                                       int layer) {
+    const octavo_weight whole = *weight;
     octavo_mxfp4 found;
+    octavo_weight_part part;
     octavo_status status =
         octavo_mxfp4_find(load, weight->stack, columns.columns, weight->k, role, layer, &found);
     if (status) return status;
     choose_stack_type(load, weight, OCTAVO_WEIGHT_MXFP4, role);
-    if ((status = octavo_pack_alloc(load, weight, found.blocks.name))) return status;
-    const size_t bytes = found.blocks.bytes / (size_t)weight->stack;
-    const size_t scale_bytes = found.scales.bytes / (size_t)weight->stack;
-    for (int e = 0; e < weight->stack && !status; e++) {
+    if ((status = octavo_pack_place(load, weight, &found.blocks, &part))) return status;
+    const size_t bytes = found.blocks.bytes / (size_t)whole.stack;
+    const size_t scale_bytes = found.scales.bytes / (size_t)whole.stack;
+    octavo_pack_ask(load, &found.blocks, bytes, &whole, &part);
+    for (int64_t e = part.e0; e < part.e1 && !status; e++) {
         const octavo_mxfp4_source parts = {
             .blocks = found.blocks.data + (size_t)e * bytes,
             .scales = found.scales.data + (size_t)e * scale_bytes,
@@ -293,6 +308,8 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
         };
         const octavo_pack_source source = {
             .tensor = &found.blocks,
+            .n = whole.n,
+            .k = whole.k,
             .type = OCTAVO_WEIGHT_MXFP4,
             .begin = (size_t)e * bytes,
             .row_bytes = bytes / (size_t)columns.columns,
@@ -300,9 +317,9 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
             .fill = octavo_mxfp4_fill,
             .cookie = &parts,
             .cookie_bytes = sizeof parts,
-            .beside_bytes = scale_bytes / (size_t)columns.columns * (size_t)weight->n,
+            .beside_bytes = scale_bytes / (size_t)columns.columns * (size_t)whole.n,
         };
-        status = octavo_pack_matrix(load, weight, e, &source);
+        status = octavo_pack_matrix(load, weight, &part, e, &source);
         if (load->options->pool)
             octavo_checkpoint_drop(load->checkpoint, &found.blocks, source.begin, bytes);
     }
@@ -311,8 +328,10 @@ static octavo_status load_mxfp4_stack(octavo_loader *load, octavo_weight *weight
     return status;
 }
 
-/* Keeps the order of an expert's inputs; from the first on that has one all have one. */
-static octavo_status keep_order(octavo_loader *load, octavo_weight *weight, int expert,
+/* Keeps the order of an expert's inputs, so far as they are the part's; if one has one all have,
+ * held or not. */
+static octavo_status keep_order(octavo_loader *load, octavo_weight *weight,
+                                const octavo_weight_part *part, int64_t expert,
                                 const int32_t *order, int32_t **orders) {
     const size_t n = (size_t)(weight->stack * weight->k);
     if (!order) return OCTAVO_OK;
@@ -320,35 +339,41 @@ static octavo_status keep_order(octavo_loader *load, octavo_weight *weight, int 
         *orders = octavo_arena_alloc(&load->weights->arena, n * sizeof **orders);
         if (!*orders) return octavo_fail_memory(load->error, "orders of inputs", n * sizeof *order);
         for (size_t i = 0; i < n; i++)
-            (*orders)[i] = (int32_t)(i % (size_t)weight->k);
+            (*orders)[i] = (int32_t)(part->k0 + (int64_t)(i % (size_t)weight->k));
         weight->order = *orders;
     }
-    memcpy(*orders + expert * weight->k, order, (size_t)weight->k * sizeof *order);
+    if (expert >= part->e0 && expert < part->e1)
+        memcpy(*orders + (expert - part->e0) * weight->k, order + part->k0,
+               (size_t)weight->k * sizeof *order);
     return OCTAVO_OK;
 }
 
+/* All are checked, so that all ranks find the same faults. */
 static octavo_status load_apart(octavo_loader *load, octavo_weight *weight, octavo_weight_role role,
                                 int layer) {
-    const octavo_row_map whole = {0};
+    const octavo_row_map all = {0};
+    const octavo_weight whole = *weight;
     octavo_weight_type first = OCTAVO_WEIGHT_F32;
+    octavo_weight_part part = {0};
     int32_t *orders = NULL;
     octavo_status status = OCTAVO_OK;
-    for (int e = 0; e < weight->stack && !status; e++) {
+    for (int e = 0; e < whole.stack && !status; e++) {
         octavo_found_matrix found;
-        if ((status = octavo_load_find(load, weight, whole, role, layer, e, &found))) return status;
+        if ((status = octavo_load_find(load, &whole, all, role, layer, e, &found))) return status;
         const octavo_checkpoint_tensor *tensor = found.source.tensor;
         if (e == 0) {
             first = found.source.type;
             choose_stack_type(load, weight, first, role);
-            if ((status = octavo_pack_alloc(load, weight, tensor->name))) return status;
+            if ((status = octavo_pack_place(load, weight, tensor, &part))) return status;
         }
         if (found.source.type != first)
             return octavo_fail_at(load->error, OCTAVO_ERROR_UNSUPPORTED, tensor->offset,
                                   "tensor \"%s\" (%s): type %s, but that of expert 0 is another; "
                                   "experts of one layer must be of one type",
                                   tensor->name, tensor->path, tensor->type_name);
-        if ((status = keep_order(load, weight, e, found.source.order, &orders))) return status;
-        status = octavo_pack_matrix(load, weight, e, &found.source);
+        status = keep_order(load, weight, &part, e, found.source.order, &orders);
+        if (!status && e >= part.e0 && e < part.e1)
+            status = octavo_pack_matrix(load, weight, &part, e, &found.source);
     }
     return status;
 }
@@ -402,25 +427,33 @@ octavo_status octavo_load_vector(octavo_loader *load, const float **vector, int6
     octavo_checkpoint_tensor tensor;
     octavo_status status = find(load, role, layer, 0, &tensor);
     *vector = NULL;
-    const int64_t lines = rows.lines ? rows.lines : 1;
-    if (status || (status = check_shape(load, &tensor, lines, all / lines))) return status;
-    float *values = octavo_arena_alloc(&load->weights->arena, (size_t)extent * sizeof *values);
-    if (!values)
-        return octavo_fail_memory(load->error, tensor.name, (uint64_t)extent * sizeof *values);
-    if ((status = widen(load, &tensor, rows, extent, offset, values))) return status;
+    const int64_t lines = rows.lines ? rows.lines : 1, line = all / lines;
+    const int64_t width = extent / lines; /* of a line, of those in the tensor's */
+    octavo_weight_part part = {.n1 = width, .e1 = rows.lines};
+    if (status || (status = check_shape(load, &tensor, lines, line)) ||
+        (status = octavo_load_place(load, vector, &tensor, OCTAVO_WEIGHT_F32, &part)))
+        return status;
+    const int64_t n = part.n1 - part.n0, held = rows.lines ? part.e1 - part.e0 : 1;
+    const uint64_t bytes = (uint64_t)(held * n) * sizeof(float);
+    float *values = octavo_arena_alloc(&load->weights->arena, (size_t)bytes);
+    if (!values) return octavo_fail_memory(load->error, tensor.name, bytes);
+    for (int64_t i = 0; i < held && !status; i++)
+        status =
+            widen(load, &tensor, rows, (part.e0 + i) * width + part.n0, n, offset, values + i * n);
+    if (status) return status;
     *vector = values;
     if (load->options->visit) {
         const octavo_bound bound = {.role = role,
                                     .layer = layer,
                                     .is_second = rows.first > 0,
-                                    .n = lines,
-                                    .k = extent / lines,
+                                    .n = held,
+                                    .k = n,
                                     .values = values,
                                     .error = load->error};
         if ((status = load->options->visit(load->options->cookie, &bound))) return status;
     }
-    load->weights->packed_bytes += (uint64_t)extent * sizeof *values;
-    return octavo_load_report(load, &tensor, tensor.bytes / (uint64_t)all * (uint64_t)extent);
+    load->weights->packed_bytes += bytes;
+    return octavo_load_report(load, &tensor, tensor.bytes / (uint64_t)all * (uint64_t)(held * n));
 }
 
 octavo_status octavo_load_bias(octavo_loader *load, const float **vector, int64_t extent,

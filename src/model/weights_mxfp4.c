@@ -73,14 +73,16 @@ static bool join(uint8_t *to, const uint8_t *blocks, const uint8_t *scales, int6
     return is_right;
 }
 
-bool octavo_mxfp4_fill(const void *cookie, uint8_t *to, int64_t row, int n) {
+bool octavo_mxfp4_fill(const void *cookie, uint8_t *to, int64_t row, int n, int64_t k0,
+                       int64_t k1) {
     const octavo_mxfp4_source *source = cookie;
+    const int64_t some = (k1 - k0) / INPUTS;
     bool is_right = true;
-    for (int i = 0; i < n; i++, to += source->n_blocks * (1 + CODE_BYTES)) {
+    for (int i = 0; i < n; i++, to += some * (1 + CODE_BYTES)) {
         const int64_t first =
-            (source->columns.first + (row + i) * source->columns.step) * source->n_blocks;
-        is_right &=
-            join(to, source->blocks + first * CODE_BYTES, source->scales + first, source->n_blocks);
+            (source->columns.first + (row + i) * source->columns.step) * source->n_blocks +
+            k0 / INPUTS;
+        is_right &= join(to, source->blocks + first * CODE_BYTES, source->scales + first, some);
     }
     return is_right;
 }

@@ -34,6 +34,6 @@ typedef struct octavo_mxfp4_source {
 
 /* octavo_pack_fill_fn of a source: rows as ggml has them. False: a scale is 255, which is no
  * number. */
-bool octavo_mxfp4_fill(const void *source, uint8_t *to, int64_t row, int n);
+bool octavo_mxfp4_fill(const void *source, uint8_t *to, int64_t row, int n, int64_t k0, int64_t k1);
 
 #endif

@@ -103,7 +103,7 @@ static inline void gguf_walk_tensor(const octavo_gguf *gguf, size_t index, size_
         bytes *= tensor->extent[i];
     }
     gguf_walk_check(bytes == tensor->bytes, "size of the extents");
-    octavo_gguf_will_need(gguf, tensor);
+    octavo_gguf_will_need(gguf, tensor, 0, tensor->bytes);
     volatile uint8_t byte = tensor->data[0];
     byte = tensor->data[tensor->bytes - 1];
     (void)byte;

@@ -85,7 +85,7 @@ static inline void safetensors_walk_tensor(const octavo_safetensors *safetensors
         safetensors_walk_check(tensor->aligned == (bits < 16 || tensor->offset % (bits / 8) == 0),
                                "alignment");
     }
-    octavo_safetensors_will_need(safetensors, tensor);
+    octavo_safetensors_will_need(safetensors, tensor, 0, tensor->bytes);
     if (tensor->bytes > 0) {
         volatile uint8_t byte = tensor->data[0];
         byte = tensor->data[tensor->bytes - 1];

@@ -84,7 +84,7 @@ static void test_one_file(void **unused) {
     assert_int_equal(octavo_gguf_n_parts(gguf), 1);
     assert_string_equal(octavo_gguf_part_path(gguf, 0), path_of("file.gguf"));
     const octavo_gguf_tensor *tensor = octavo_gguf_tensor_at(gguf, 0);
-    octavo_gguf_will_need(gguf, tensor);
+    octavo_gguf_will_need(gguf, tensor, 0, tensor->bytes);
     assert_memory_equal(tensor->data, values, sizeof(values));
     octavo_gguf_drop(gguf, tensor, 0, tensor->bytes);
     assert_memory_equal(tensor->data, values, sizeof(values)); /* back when touched */

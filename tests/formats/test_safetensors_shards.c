@@ -83,7 +83,7 @@ static void test_one_file(void **unused) {
     assert_string_equal(octavo_safetensors_path(safetensors), path_of("a.safetensors"));
     safetensors_walk(safetensors, w.file.size);
     const octavo_safetensors_tensor *tensor = octavo_safetensors_tensor_at(safetensors, 0);
-    octavo_safetensors_will_need(safetensors, tensor);
+    octavo_safetensors_will_need(safetensors, tensor, 0, tensor->bytes);
     assert_memory_equal(tensor->data, values, sizeof(values));
     octavo_safetensors_drop(safetensors, tensor, 0, tensor->bytes);
     assert_memory_equal(tensor->data, values, sizeof(values)); /* back when touched */
@@ -165,7 +165,7 @@ static void test_shards(void **unused) {
         for (size_t byte = 0; byte < tensor->bytes; byte++) {
             assert_int_equal(tensor->data[byte], letter);
         }
-        octavo_safetensors_will_need(safetensors, tensor);
+        octavo_safetensors_will_need(safetensors, tensor, 0, tensor->bytes);
         octavo_safetensors_drop(safetensors, tensor, 0, tensor->bytes);
     }
     assert_int_equal(octavo_safetensors_tensor_find(safetensors, "b.1"), -1);
