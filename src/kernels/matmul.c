@@ -35,9 +35,9 @@ typedef struct tile_out {
     float *out;
     int64_t out_stride;
     const float *factor;
-    const float *bias; /* of the panel's first output, or NULL */
+    const float *bias; /* of the first output that is stored, or NULL */
     int n_rows;
-    int width; /* outputs of the panel that exist, 1..32 */
+    int first, width; /* outputs of the panel that are stored: so many from the first on */
 } tile_out;
 
 static void store_tile(const tile_out *tile, float *acc) {
@@ -45,7 +45,7 @@ static void store_tile(const tile_out *tile, float *acc) {
         acc[i] *= *tile->factor;
     for (int r = 0; r < tile->n_rows; r++) {
         float *restrict to = tile->out + r * tile->out_stride;
-        const float *restrict from = acc + r * OCTAVO_PANEL;
+        const float *restrict from = acc + r * OCTAVO_PANEL + tile->first;
         if (tile->bias) {
             for (int o = 0; o < tile->width; o++)
                 to[o] = from[o] + tile->bias[o];
@@ -76,7 +76,9 @@ void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_arg
         int64_t row1 = row0 + row_block < args->n_rows ? row0 + row_block : args->n_rows;
         for (int64_t p = panel_begin; p < panel_end; p++) {
             const uint8_t *panel = args->weight + (size_t)p * panel_bytes;
-            int64_t left = args->n - p * OCTAVO_PANEL;
+            const int64_t first = p == 0 ? args->first : 0;
+            const int64_t end = args->n < (p + 1) * OCTAVO_PANEL ? args->n : (p + 1) * OCTAVO_PANEL;
+            const int64_t column = p * OCTAVO_PANEL + first - args->first; /* of the result */
             for (int64_t row = row0; row < row1; row += tile_rows) {
                 int n_rows = row1 - row < tile_rows ? (int)(row1 - row) : tile_rows;
                 const uint8_t *x = (const uint8_t *)args->x + (size_t)row * args->x_stride;
@@ -85,12 +87,13 @@ void octavo_matmul(const octavo_matmul_kernels *kernels, const octavo_matmul_arg
                     dot(acc + s * part, panel, x, args->x_stride, n_rows, cut[0], cut[1]);
                 }
                 octavo_tree_add(acc, n_slices, part, n_rows * OCTAVO_PANEL);
-                store_tile(&(tile_out){.out = args->out + row * args->out_stride + p * OCTAVO_PANEL,
+                store_tile(&(tile_out){.out = args->out + row * args->out_stride + column,
                                        .out_stride = args->out_stride,
                                        .factor = args->factor,
-                                       .bias = args->bias ? args->bias + p * OCTAVO_PANEL : NULL,
+                                       .bias = args->bias ? args->bias + column : NULL,
                                        .n_rows = n_rows,
-                                       .width = left < OCTAVO_PANEL ? (int)left : OCTAVO_PANEL},
+                                       .first = (int)first,
+                                       .width = (int)(end - p * OCTAVO_PANEL - first)},
                            acc);
             }
         }

@@ -74,6 +74,8 @@ typedef struct octavo_matmul_args {
     octavo_weight_type type;
     const uint8_t *weight;       /* packed [ceil(n / 32)] panels */
     int64_t n, k;                /* outputs, inputs */
+    int64_t first;               /* outputs before it, within the first panel, are not stored; `out`
+                                    and `bias` begin with it */
     const octavo_slices *slices; /* of k */
     int slice_begin,
         slice_end;   /* which of them: all, or a rank's subtree (a power of two of them) */

@@ -37,6 +37,13 @@ octavo_slices octavo_slices_make(int64_t extent, int64_t unit) {
     return cut_into(extent, unit, 1);
 }
 
+octavo_slices octavo_slices_of_experts(int64_t n_experts) {
+    int n = OCTAVO_MAX_SLICES;
+    while (n > 1 && n > n_experts)
+        n /= 2;
+    return cut_into(n_experts, 1, n);
+}
+
 void octavo_tree_add(float *parts, int n, int64_t stride, int64_t width) {
     octavo_assert(n >= 1 && (n & (n - 1)) == 0);
     for (int step = 1; step < n; step *= 2) {

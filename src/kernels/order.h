@@ -13,7 +13,9 @@
  *  3. Attention. The softmax runs over blocks of OCTAVO_SOFTMAX_BLOCK absolute positions, and (max,
  * sum, accumulator) are formed per split of OCTAVO_KV_SPLIT absolute positions, blocks ascending;
  * splits are merged ascending, an attention sink enters once at the end.
- *  4. Experts are added by expert id.
+ *  4. Experts. A token's experts are cut by number into slices too (octavo_slices_of_experts):
+ * within a slice they are added by ascending number, slices by the tree; of a slice without any of
+ * the token's experts nothing is added.
  *  5. Scales of quantised activations and caches come from the row's own block, never from a
  * neighbour.
  *
@@ -48,6 +50,10 @@ typedef struct octavo_slices {
  * meet on the axis. The number of slices is the largest of 8, 4, 2, 1 that leaves each slice
  * OCTAVO_MIN_SLICE elements with cuts at floor(i * units / n) units. Depends on nothing else. */
 octavo_slices octavo_slices_make(int64_t extent, int64_t unit);
+
+/* Cuts experts, 1 to any number, into the largest of 8, 4, 2, 1 slices that leaves none empty, at
+ * floor(i * n_experts / n). */
+octavo_slices octavo_slices_of_experts(int64_t n_experts);
 
 /* Least common multiple, for `unit`. Both at least 1. */
 int64_t octavo_slices_unit(int64_t a, int64_t b);
