@@ -27,15 +27,16 @@ static int64_t row_elements(const octavo_tensor *tensor) {
 }
 
 static octavo_attention_plan *plan_of(octavo_run *run, const octavo_op *op) {
-    return &run->plans[op->params.plan];
+    return &run->plans[op->params.plan].plan;
 }
 
 /* cache: which the layer reads, its own or that of an earlier one. */
 static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op, int cache) {
     const octavo_plan_key *key = &run->program->plans[op->params.plan];
     octavo_attention_op layer;
-    octavo_attention_op_init(&layer, &run->limits[op->params.plan].heads, run->cache->shape.dtype,
-                             run->cache->shape.layout, run->cache->shape.page_size);
+    octavo_attention_op_init(&layer, &run->plans[op->params.plan].limits.heads,
+                             run->cache->shape.dtype, run->cache->shape.layout,
+                             run->cache->shape.page_size);
     layer.new_dtype = OCTAVO_DTYPE_F32;
     layer.kv_cache = octavo_kv_cache_layer(run->cache, run->program->tensors[cache].layer);
     layer.page_stride = run->cache->shape.page_elements;
@@ -47,13 +48,15 @@ static octavo_attention_op layer_op(octavo_run *run, const octavo_op *op, int ca
     return layer;
 }
 
-static void *first_row(octavo_run *run, const octavo_tensor *tensor) {
-    return run->arena + tensor->offset;
+/* The row of keys or values that is the batch's first: a rank may have those of more sequences. */
+static const void *first_key(octavo_run *run, const octavo_op *op, int id) {
+    return octavo_row_of(run, id,
+                         run->plans[op->params.plan].first_row - octavo_first_row(run, id));
 }
 
 /* Raises tops [n_kv_heads] by this thread's rows of keys or values. */
 static void raise_tops(octavo_run *run, int id, float *tops, int thread, int n_threads) {
-    const octavo_row_range rows = octavo_share_rows(run, id, thread, n_threads);
+    const octavo_range rows = octavo_share_rows(run, id, thread, n_threads);
     const int64_t width = octavo_width_of(octavo_tensor_at(run, id));
     const int64_t lanes = width / run->n_kv_heads;
     for (int64_t t = rows.begin; t < rows.end; t++) {
@@ -71,12 +74,12 @@ void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, i
     layer.update_kv_cache = op->in[0] != OCTAVO_NO_TENSOR;
     if (op->in[0] != OCTAVO_NO_TENSOR) {
         const octavo_tensor *key = &run->program->tensors[op->in[0]];
-        layer.keys = first_row(run, key);
+        layer.keys = first_key(run, op, op->in[0]);
         layer.k_token_stride = row_elements(key);
     }
     if (op->in[1] != OCTAVO_NO_TENSOR) {
         const octavo_tensor *value = &run->program->tensors[op->in[1]];
-        layer.values = first_row(run, value);
+        layer.values = first_key(run, op, op->in[1]);
         layer.v_token_stride = row_elements(value);
     }
     octavo_attention_update(plan_of(run, op), &run->attention, &layer, thread, n_threads);
@@ -88,15 +91,22 @@ void octavo_run_cache_update(octavo_run *run, const octavo_op *op, int thread, i
     raise_tops(run, op->in[1], tops + run->n_kv_heads, thread, n_threads);
 }
 
+/* Of the rank's query heads. */
+static const float *sinks_of(octavo_run *run, const octavo_op *op, const octavo_tensor *query) {
+    if (op->in[2] == OCTAVO_NO_TENSOR) return NULL;
+    return octavo_vector_of(run, op->in[2]) + query->begin[1] -
+           octavo_first_column(octavo_tensor_at(run, op->in[2]));
+}
+
 /* in: queries, cache, sink or none. */
 static octavo_attention_op query_op(octavo_run *run, const octavo_op *op) {
     octavo_attention_op layer = layer_op(run, op, op->in[1]);
     const octavo_tensor *query = &run->program->tensors[op->in[0]];
     const octavo_tensor *out = &run->program->tensors[op->out];
-    layer.queries = first_row(run, query);
+    layer.queries = octavo_row_of(run, op->in[0], 0);
     layer.q_token_stride = row_elements(query);
-    layer.output = first_row(run, out);
-    if (op->in[2] != OCTAVO_NO_TENSOR) layer.sink = run->program->tensors[op->in[2]].vector;
+    layer.output = octavo_row_of(run, op->out, 0);
+    layer.sink = sinks_of(run, op, query);
     layer.out_token_stride = row_elements(out);
     return layer;
 }
@@ -107,6 +117,7 @@ void octavo_run_attention(octavo_run *run, const octavo_op *op, int thread, int 
     octavo_attention_attend(plan_of(run, op), &run->attention, &layer, run->workspace, thread);
 }
 
+/* in: queries, cache, sink or none, and what attention has left, in place. */
 void octavo_run_attention_merge(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     octavo_attention_op layer = query_op(run, op);
     octavo_attention_merge(plan_of(run, op), &run->attention, &layer, run->workspace, thread,

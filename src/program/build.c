@@ -20,9 +20,8 @@ int octavo_build_reject(octavo_builder *builder, const char *name, const char *w
     return OCTAVO_NO_TENSOR;
 }
 
-/* Room for one more element of `size` bytes in *array. */
-static bool grow(octavo_builder *builder, void **array, int n, int *capacity, size_t size) {
-    if (n < *capacity) return true;
+bool octavo_build_grow(octavo_builder *builder, void **array, int n, int *capacity, size_t size) {
+    if (n < *capacity) return builder->status == OCTAVO_OK;
     int wanted = *capacity ? *capacity * 2 : 256;
     void *moved = octavo_realloc(*array, (size_t)wanted * size);
     if (!moved) {
@@ -42,11 +41,12 @@ static size_t row_bytes(const octavo_tensor *tensor) {
     return octavo_align_up(bytes, OCTAVO_ALIGN);
 }
 
-static int add_tensor(octavo_builder *builder, octavo_tensor tensor) {
+int octavo_add_tensor(octavo_builder *builder, octavo_tensor tensor) {
     octavo_program *program = builder->program;
     void *array = program->tensors;
     if (builder->status != OCTAVO_OK) return OCTAVO_NO_TENSOR;
-    if (!grow(builder, &array, program->n_tensors, &program->capacity_tensors, sizeof tensor))
+    if (!octavo_build_grow(builder, &array, program->n_tensors, &program->capacity_tensors,
+                           sizeof tensor))
         return OCTAVO_NO_TENSOR;
     program->tensors = array;
     tensor.layer = builder->layer;
@@ -61,7 +61,7 @@ int octavo_add_activation(octavo_builder *builder, const char *name, const char 
     memcpy(tensor.axes, axes, strlen(axes));
     for (int i = axes[0] == 'p' ? 0 : 1; axes[i]; i++)
         tensor.extent[i] = extent[i];
-    return add_tensor(builder, tensor);
+    return octavo_add_tensor(builder, tensor);
 }
 
 int octavo_add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_op_params params,
@@ -69,7 +69,8 @@ int octavo_add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_
     octavo_program *program = builder->program;
     void *array = program->ops;
     if (builder->status != OCTAVO_OK) return OCTAVO_NO_TENSOR;
-    if (!grow(builder, &array, program->n_ops, &program->capacity_ops, sizeof(octavo_op)))
+    if (!octavo_build_grow(builder, &array, program->n_ops, &program->capacity_ops,
+                           sizeof(octavo_op)))
         return OCTAVO_NO_TENSOR;
     program->ops = array;
     octavo_op op = {.kind = kind, .layer = builder->layer, .out = out, .params = params};
@@ -82,17 +83,20 @@ int octavo_add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_
 void octavo_build_start(octavo_builder *builder, octavo_program *program, int max_tokens,
                         int max_rows, bool is_exact) {
     *program = (octavo_program){.max_tokens = max_tokens,
+                                .max_group_tokens = max_tokens,
                                 .max_rows = max_rows,
+                                .mesh = {.degree = {1, 1, 1, 1}},
+                                .n_row_splits = 1,
                                 .head_begin = INT32_MAX,
                                 .logits_begin = INT32_MAX,
                                 .hidden = OCTAVO_NO_TENSOR,
                                 .logits = OCTAVO_NO_TENSOR};
     *builder = (octavo_builder){.program = program, .layer = OCTAVO_NO_LAYER, .is_exact = is_exact};
-    program->ids = add_tensor(
+    program->ids = octavo_add_tensor(
         builder, (octavo_tensor){.name = "token_ids_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
-    program->positions = add_tensor(
+    program->positions = octavo_add_tensor(
         builder, (octavo_tensor){.name = "positions_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
-    program->types = add_tensor(
+    program->types = octavo_add_tensor(
         builder,
         (octavo_tensor){.name = "token_types_t", .kind = OCTAVO_TENSOR_INPUT, .axes = "t"});
 }
@@ -111,7 +115,7 @@ int octavo_build_weight(octavo_builder *builder, const char *name, const octavo_
     }
     if (elements != weight->n * weight->k * (weight->stack ? weight->stack : 1))
         return octavo_build_reject(builder, name, "extents that are not the weight's");
-    return add_tensor(builder, tensor);
+    return octavo_add_tensor(builder, tensor);
 }
 
 int octavo_build_vector(octavo_builder *builder, const char *name, const char *axes,
@@ -121,15 +125,15 @@ int octavo_build_vector(octavo_builder *builder, const char *name, const char *a
         tensor.axes[i] = axes[i];
         tensor.extent[i] = extent[i];
     }
-    return add_tensor(builder, tensor);
+    return octavo_add_tensor(builder, tensor);
 }
 
 int octavo_build_cache(octavo_builder *builder, const char *name, int64_t kv_heads,
                        int64_t head_dim) {
-    return add_tensor(builder, (octavo_tensor){.name = name,
-                                               .kind = OCTAVO_TENSOR_CACHE,
-                                               .axes = "skh",
-                                               .extent = {0, kv_heads, head_dim}});
+    return octavo_add_tensor(builder, (octavo_tensor){.name = name,
+                                                      .kind = OCTAVO_TENSOR_CACHE,
+                                                      .axes = "skh",
+                                                      .extent = {0, kv_heads, head_dim}});
 }
 
 int octavo_build_embed(octavo_builder *builder, const char *name, int by, int weight, float scale) {
@@ -298,14 +302,15 @@ int octavo_build_temperature(octavo_builder *builder, int x, octavo_temperature 
                          builder->program->positions, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
 }
 
-/* Index of the plan for such attention, added if need be; -1 when there are too many. */
-static int find_plan(octavo_program *program, const octavo_plan_key *key) {
+int octavo_find_plan(octavo_program *program, const octavo_plan_key *key) {
     for (int i = 0; i < program->n_plans; i++) {
         const octavo_plan_key *plan = &program->plans[i];
         if (plan->n_heads == key->n_heads && plan->n_kv_heads == key->n_kv_heads &&
             plan->head_dim == key->head_dim && plan->value_lanes == key->value_lanes &&
             plan->window == key->window && plan->chunk == key->chunk &&
-            plan->is_encoder == key->is_encoder)
+            plan->is_encoder == key->is_encoder && plan->group == key->group &&
+            plan->first == key->first && plan->rows == key->rows &&
+            plan->is_of_all == key->is_of_all)
             return i;
     }
     if (program->n_plans == OCTAVO_MAX_PLANS) return -1;
@@ -337,7 +342,8 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     const octavo_tensor *sink = octavo_built_tensor(builder, desc->sink);
     if (sink && sink->extent[0] != q->extent[1])
         return octavo_build_reject(builder, name, "not one sink for each head");
-    int plan = find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
+    int plan =
+        octavo_find_plan(builder->program, &(octavo_plan_key){.n_heads = q->extent[1],
                                                               .n_kv_heads = cache->extent[1],
                                                               .head_dim = q->extent[2],
                                                               .value_lanes = desc->value_lanes,
@@ -355,7 +361,7 @@ int octavo_build_attention(octavo_builder *builder, const char *name,
     octavo_add_op(builder, OCTAVO_OP_ATTENTION, out, params, desc->query, desc->cache, desc->sink,
                   OCTAVO_NO_TENSOR);
     return octavo_add_op(builder, OCTAVO_OP_ATTENTION_MERGE, out, params, desc->query, desc->cache,
-                         desc->sink, OCTAVO_NO_TENSOR);
+                         desc->sink, out);
 }
 
 /* a and b (which may be none) are rows of the same width: a new tensor like a. */
@@ -399,11 +405,12 @@ void octavo_build_trace(octavo_builder *builder, int x) {
         octavo_build_reject(builder, "trace", "not rows of f32");
         return;
     }
-    if (!grow(builder, &array, program->n_traces, &program->capacity_traces,
-              sizeof *program->traces))
+    if (!octavo_build_grow(builder, &array, program->n_traces, &program->capacity_traces,
+                           sizeof *program->traces))
         return;
     program->traces = array;
-    program->traces[program->n_traces++] = (octavo_trace){.op = program->n_ops, .tensor = x};
+    program->traces[program->n_traces++] =
+        (octavo_trace){program->n_ops, x, octavo_width_of(octavo_built_tensor(builder, x))};
 }
 
 void octavo_build_hidden(octavo_builder *builder, int x) {

@@ -29,12 +29,22 @@ int octavo_build_route(octavo_builder *builder, const char *name, int logits, in
     const int n_experts = (int)in->extent[1];
     const int64_t extent[] = {0, (int64_t)(router->n_chosen * sizeof(octavo_choice) / 4)};
     int out = octavo_add_activation(builder, name, "tc", extent, false);
-    octavo_add_op(builder, OCTAVO_OP_ROUTE, out, (octavo_op_params){.router = *router}, logits,
-                  bias, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    const octavo_op_params params = {.router = *router,
+                                     .slices = octavo_slices_of_experts(n_experts)};
+    octavo_add_op(builder, OCTAVO_OP_ROUTE, out, params, logits, bias, OCTAVO_NO_TENSOR,
+                  OCTAVO_NO_TENSOR);
     if (program->n_experts < n_experts) program->n_experts = n_experts;
     if (program->n_chosen < router->n_chosen) program->n_chosen = router->n_chosen;
-    return octavo_add_op(builder, OCTAVO_OP_GROUP, out, (octavo_op_params){.router = *router}, out,
-                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    return octavo_add_op(builder, OCTAVO_OP_GROUP, out, params, out, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+}
+
+/* How the experts are cut that a router's result chooses from. */
+static octavo_slices slices_of(const octavo_program *program, int route) {
+    int i = program->n_ops - 1;
+    while (i > 0 && (program->ops[i].kind != OCTAVO_OP_ROUTE || program->ops[i].out != route))
+        i--;
+    return program->ops[i].params.slices;
 }
 
 /* Experts that a row of a router's result chooses, 0 for something else. */
@@ -91,8 +101,11 @@ int octavo_build_combine(octavo_builder *builder, const char *name, int x, int r
         return octavo_build_reject(builder, name, "rows or choices that cannot be combined");
     const char axes[] = {'t', in->axes[1], 0};
     int out = octavo_add_activation(builder, name, axes, in->extent, false);
-    return octavo_add_op(builder, OCTAVO_OP_COMBINE, out, (octavo_op_params){.router = *router}, x,
-                         route, OCTAVO_NO_TENSOR, OCTAVO_NO_TENSOR);
+    if (out == OCTAVO_NO_TENSOR) return out;
+    const octavo_op_params params = {.router = *router,
+                                     .slices = slices_of(builder->program, route)};
+    return octavo_add_op(builder, OCTAVO_OP_COMBINE, out, params, x, route, OCTAVO_NO_TENSOR,
+                         OCTAVO_NO_TENSOR);
 }
 
 int octavo_build_row_gate(octavo_builder *builder, int x, int gate) {

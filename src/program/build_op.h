@@ -11,14 +11,18 @@
 
 #include <string.h>
 
-/* Both give OCTAVO_NO_TENSOR once something has failed.
- *
- * A tensor of a step: [rows, extent[1], ...] on these axes; with 'p' first also extent[0]. */
+/* These give OCTAVO_NO_TENSOR once something has failed. */
+int octavo_add_tensor(octavo_builder *builder, octavo_tensor tensor);
+/* A tensor of a step: [rows, extent[1], ...] on these axes; with 'p' first also extent[0]. */
 int octavo_add_activation(octavo_builder *builder, const char *name, const char *axes,
                           const int64_t *extent, bool is_q8);
 /* An op whose result is `out`; inputs beyond those given are none. */
 int octavo_add_op(octavo_builder *builder, octavo_op_kind kind, int out, octavo_op_params params,
                   int in0, int in1, int in2, int in3);
+/* Index of the plan for such attention, added if need be; -1 when there are too many. */
+int octavo_find_plan(octavo_program *program, const octavo_plan_key *key);
+/* Room for one more element of `size` bytes in *array; false once something has failed. */
+bool octavo_build_grow(octavo_builder *builder, void **array, int n, int *capacity, size_t size);
 
 static inline const octavo_tensor *octavo_built_tensor(const octavo_builder *builder, int id) {
     return id == OCTAVO_NO_TENSOR ? NULL : &builder->program->tensors[id];

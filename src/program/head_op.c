@@ -13,7 +13,7 @@ static void copy_rest(octavo_run *run, const octavo_op *op, int thread, int n_th
     const octavo_tensor *out = octavo_tensor_at(run, op->out);
     const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     const int64_t n_rest = x->extent[2] - weight->k;
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     if (n_rest == 0) return;
     for (int64_t t = rows.begin; t < rows.end; t++) {
         const float *from = octavo_row_of(run, op->in[2], t);
@@ -37,15 +37,16 @@ void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, in
     const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
     const size_t matrix_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k);
     const int64_t n_panels = (weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL;
+    const int64_t first_head = x->begin[1] - octavo_tensor_at(run, op->in[1])->begin[0];
     int64_t low, high;
     copy_rest(run, op, thread, n_threads);
-    octavo_pool_share(weight->stack * n_panels, 1, thread, n_threads, &low, &high);
+    octavo_pool_share(x->extent[1] * n_panels, 1, thread, n_threads, &low, &high);
     while (low < high) {
         const int64_t n = low / n_panels, first = low % n_panels;
         const int64_t last = high - n * n_panels < n_panels ? high - n * n_panels : n_panels;
         const octavo_matmul_args args = {
             .type = weight->type,
-            .weight = weight->data + (size_t)n * matrix_bytes,
+            .weight = weight->data + (size_t)(first_head + n) * matrix_bytes,
             .n = weight->n,
             .k = weight->k,
             .slices = &op->params.slices,
@@ -57,7 +58,7 @@ void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, in
             .n_rows = octavo_rows_of(run, op->out),
             .out = (float *)octavo_row_of(run, op->out, 0) + n * out->extent[2],
             .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
-            .factor = weight->factors ? weight->factors + n : NULL,
+            .factor = weight->factors ? weight->factors + first_head + n : NULL,
         };
         octavo_matmul(&run->matmul, &args, first, last);
         low = (n + 1) * n_panels;

@@ -12,20 +12,39 @@
 
 /* ---- rows ---- */
 
-/* in: ids, positions or types; weight. */
+/* Inputs [begin, begin + n) of one output, where the weight has more. */
+static void unpack_part(const octavo_weight *weight, float *out, const uint8_t *panel, int row,
+                        int64_t begin, int64_t n) {
+    float block[OCTAVO_BLOCK][OCTAVO_PANEL];
+    for (int64_t i = 0; i < n;) {
+        const int64_t k0 = (begin + i) / OCTAVO_BLOCK * OCTAVO_BLOCK;
+        const int64_t k1 = k0 + OCTAVO_BLOCK < weight->k ? k0 + OCTAVO_BLOCK : weight->k;
+        octavo_weight_unpack(weight->type, block[0], panel, k0, k1);
+        for (; i < n && begin + i < k1; i++)
+            out[i] = block[begin + i - k0][row];
+    }
+}
+
+/* in: ids, positions or types; weight. Of a rank that has some of the table's rows, those alone. */
 static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
+    const octavo_tensor *table = octavo_tensor_at(run, op->in[1]);
+    const octavo_tensor *to = octavo_tensor_at(run, op->out);
+    const octavo_weight *weight = table->weight;
     const size_t panel_bytes = octavo_weight_panel_bytes(weight->type, weight->k);
     const float scale = op->params.scale * (weight->factors ? weight->factors[0] : 1.0f);
-    const int32_t *ids = octavo_input_of(run, op->in[0]);
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    const int32_t *ids = octavo_input_of(run, op->in[0]) + octavo_first_row(run, op->out);
+    const int64_t width = to->extent[1], first = to->begin[1] - table->begin[1];
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        int32_t id = ids[t];
+        const int64_t id = ids[t] - table->begin[0];
+        if (id < 0 || id >= weight->n) continue;
         float *out = octavo_row_of(run, op->out, t);
-        octavo_weight_unpack_row(weight->type, out,
-                                 weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes,
-                                 id % OCTAVO_PANEL, weight->k);
-        if (scale != 1.0f) run->vector.scale_mul(out, out, scale, NULL, weight->k);
+        const uint8_t *panel = weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes;
+        if (width == weight->k)
+            octavo_weight_unpack_row(weight->type, out, panel, (int)(id % OCTAVO_PANEL), width);
+        else
+            unpack_part(weight, out, panel, (int)(id % OCTAVO_PANEL), first, width);
+        if (scale != 1.0f) run->vector.scale_mul(out, out, scale, NULL, width);
     }
 }
 
@@ -43,13 +62,14 @@ static const float *frequencies_of(const octavo_run *run, const octavo_rope_spee
 static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_rope_speeds *speeds = &op->params.speeds;
     const int64_t pairs = octavo_tensor_at(run, op->out)->extent[1] / 2;
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    const int64_t first = octavo_first_row(run, op->out);
     int s = 0;
     for (int64_t t = rows.begin; t < rows.end; t++) {
-        const float *frequencies = frequencies_of(run, speeds, t, &s);
+        const float *frequencies = frequencies_of(run, speeds, first + t, &s);
         float *cs = octavo_row_of(run, op->out, t);
         for (int64_t i = 0; i < pairs; i++) {
-            float angle = (float)run->step->positions[t] * frequencies[i];
+            float angle = (float)run->step->positions[first + t] * frequencies[i];
             cs[2 * i] = (float)cos((double)angle) * speeds->scale;
             cs[2 * i + 1] = (float)sin((double)angle) * speeds->scale;
         }
@@ -58,8 +78,9 @@ static void run_rope_table(octavo_run *run, const octavo_op *op, int thread, int
 
 /* in: x, scale, bias or none. */
 static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
-    const float *scale = octavo_vector_of(run, op->in[1]), *bias = octavo_vector_of(run, op->in[2]);
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    const float *scale = octavo_vector_for(run, op->in[1], op->out);
+    const float *bias = octavo_vector_for(run, op->in[2], op->out);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *out = octavo_row_of(run, op->out, t);
         const float *x = octavo_row_of(run, op->in[0], t);
@@ -75,7 +96,7 @@ static void run_norm(octavo_run *run, const octavo_op *op, int thread, int n_thr
 static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_tensor *x = octavo_tensor_at(run, op->out);
     const float *scale = octavo_vector_of(run, op->in[1]);
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *row = octavo_row_of(run, op->out, t);
         for (int64_t n = 0; n < x->extent[1]; n++, row += x->extent[2])
@@ -83,27 +104,29 @@ static void run_head_norm(octavo_run *run, const octavo_op *op, int thread, int 
     }
 }
 
-/* in: x. Rows of p are of an expert each, and so are orders. */
+/* in: x, whole rows. Rows of p are of an expert each, and so are orders. */
 static void run_reorder(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_tensor *x = octavo_tensor_at(run, op->out);
-    const int64_t width = octavo_width_of(x);
+    const int64_t width = octavo_width_of(octavo_tensor_at(run, op->in[0]));
+    const int64_t first = octavo_first_column(x), n = octavo_width_of(x);
     const int32_t *order = op->params.order;
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     int e = 0;
     for (int64_t t = rows.begin; t < rows.end; t++) {
         const float *from = octavo_row_of(run, op->in[0], t);
         float *to = octavo_row_of(run, op->out, t);
         while (x->axes[0] == 'p' && run->expert_begin[e + 1] <= t)
             e++;
-        for (int64_t i = 0; i < width; i++)
-            to[i] = from[order[e * width + i]];
+        const int64_t expert = x->axes[0] == 'p' ? run->first_expert + e : 0;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[order[expert * width + first + i]];
     }
 }
 
 /* in: x. */
 static void run_quantise(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++)
         run->vector.quantise_q8(octavo_row_of(run, op->out, t), octavo_row_of(run, op->in[0], t),
                                 width);
@@ -113,7 +136,7 @@ static void run_quantise(octavo_run *run, const octavo_op *op, int thread, int n
 static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_tensor *x = octavo_tensor_at(run, op->out);
     const int64_t pairs = octavo_tensor_at(run, op->in[1])->extent[1] / 2;
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         const float *cs = octavo_row_of(run, op->in[1], t);
         float *row = (float *)octavo_row_of(run, op->out, t) + op->params.first_lane;
@@ -129,12 +152,12 @@ static void run_rope(octavo_run *run, const octavo_op *op, int thread, int n_thr
 /* in: x, positions; in place. */
 static void run_temperature(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_temperature *by = &op->params.temperature;
+    const int32_t *positions = run->step->positions + octavo_first_row(run, op->out);
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *x = octavo_row_of(run, op->out, t);
-        const double periods =
-            floor(((double)run->step->positions[t] + by->first) / (double)by->period);
+        const double periods = floor(((double)positions[t] + by->first) / (double)by->period);
         run->vector.scale_mul(x, x, 1.0f + by->scale * (float)log(1.0 + periods), NULL, width);
     }
 }
@@ -142,7 +165,7 @@ static void run_temperature(octavo_run *run, const octavo_op *op, int thread, in
 /* in: gate, up or none. */
 static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *out = octavo_row_of(run, op->out, t);
         const float *gate = octavo_row_of(run, op->in[0], t);
@@ -170,7 +193,7 @@ static void run_gate(octavo_run *run, const octavo_op *op, int thread, int n_thr
 /* in: a, b. */
 static void run_add(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *out = octavo_row_of(run, op->out, t);
         const float *b = octavo_row_of(run, op->in[1], t);
@@ -185,7 +208,7 @@ static void run_add(octavo_run *run, const octavo_op *op, int thread, int n_thre
 /* in: x; in place. */
 static void run_scale(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t t = rows.begin; t < rows.end; t++) {
         float *x = octavo_row_of(run, op->out, t);
         if (op->params.scale != 1.0f) run->vector.scale_mul(x, x, op->params.scale, NULL, width);
@@ -193,13 +216,15 @@ static void run_scale(octavo_run *run, const octavo_op *op, int thread, int n_th
     }
 }
 
-/* in: x. */
+/* in: x, all of whose rows that are needed the rank has. */
 static void run_select(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const size_t bytes = (size_t)octavo_tensor_at(run, op->out)->extent[1] * sizeof(float);
-    octavo_row_range rows = octavo_share_rows(run, op->out, thread, n_threads);
+    const int32_t *numbers = run->row_numbers + octavo_first_row(run, op->out);
+    const int64_t first = octavo_first_row(run, op->in[0]);
+    octavo_range rows = octavo_share_rows(run, op->out, thread, n_threads);
     for (int64_t r = rows.begin; r < rows.end; r++)
         memcpy(octavo_row_of(run, op->out, r),
-               octavo_row_of(run, op->in[0], run->step->logit_rows[run->row_begin + r]), bytes);
+               octavo_row_of(run, op->in[0], run->step->logit_rows[numbers[r]] - first), bytes);
 }
 
 /* ---- matmul ---- */
@@ -209,26 +234,29 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
     const octavo_tensor *x = octavo_tensor_at(run, op->in[0]),
                         *out = octavo_tensor_at(run, op->out);
     const octavo_weight *weight = octavo_tensor_at(run, op->in[1])->weight;
+    const int64_t n = octavo_width_of(out), first = op->params.first_output;
     octavo_matmul_args args = {
         .type = weight->type,
-        .weight = weight->data,
-        .n = weight->n,
+        .weight = weight->data + (size_t)(first / OCTAVO_PANEL) *
+                                     octavo_weight_panel_bytes(weight->type, weight->k),
+        .n = first % OCTAVO_PANEL + n,
+        .first = first % OCTAVO_PANEL,
         .k = weight->k,
         .slices = &op->params.slices,
         .slice_begin = 0,
         .slice_end = op->params.slices.n,
-        .x = octavo_row_of(run, op->in[0], 0),
+        .x = octavo_first_input(run, op),
         .x_stride = x->row_bytes,
         .is_q8 = x->is_q8,
         .n_rows = octavo_rows_of(run, op->out),
         .out = octavo_row_of(run, op->out, 0),
         .out_stride = (int64_t)(out->row_bytes / sizeof(float)),
-        .factor = weight->factors,
-        .bias = octavo_vector_of(run, op->in[2]),
+        .factor = op->params.is_partial ? NULL : weight->factors,
+        .bias = octavo_vector_for(run, op->in[2], op->out),
     };
     int64_t begin, end;
-    octavo_pool_share((weight->n + OCTAVO_PANEL - 1) / OCTAVO_PANEL, 1, thread, n_threads, &begin,
-                      &end);
+    octavo_pool_share(n > 0 ? (args.n + OCTAVO_PANEL - 1) / OCTAVO_PANEL : 0, 1, thread, n_threads,
+                      &begin, &end);
     octavo_matmul(&run->matmul, &args, begin, end);
 }
 
@@ -315,7 +343,7 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
         [OCTAVO_OP_CACHE_UPDATE] = {"cache_update", "tkh,tkh,skh->skh", octavo_run_cache_update,
                                     cost_rows},
         [OCTAVO_OP_ATTENTION] = {"attention", "tnh,skh,n->tnh", octavo_run_attention, cost_rows},
-        [OCTAVO_OP_ATTENTION_MERGE] = {"attention_merge", "tnh,skh,n->tnh",
+        [OCTAVO_OP_ATTENTION_MERGE] = {"attention_merge", "tnh,skh,n,tnh->tnh",
                                        octavo_run_attention_merge, cost_rows},
         [OCTAVO_OP_GATE] = {"gate", "tf,tf->tf", run_gate, cost_rows},
         [OCTAVO_OP_ADD] = {"add", "tx,tx->tx", run_add, cost_rows},
@@ -328,6 +356,9 @@ const octavo_op_info *octavo_op_info_of(octavo_op_kind kind) {
                                      cost_experts},
         [OCTAVO_OP_COMBINE] = {"combine", "px,tc->tx", octavo_run_combine, cost_rows},
         [OCTAVO_OP_ROW_GATE] = {"row_gate", "tx,t->tx", octavo_run_row_gate, cost_rows},
+        [OCTAVO_OP_NORM_SUM] = {"norm_sum", "tx->t", octavo_run_norm_sum, cost_rows},
+        [OCTAVO_OP_NORM_APPLY] = {"norm_apply", "tx,x,x,t->tx", octavo_run_norm_apply, cost_rows},
+        [OCTAVO_OP_RESHARD] = {"reshard", "tx->tx", octavo_run_reshard, cost_rows},
     };
     return &table[kind];
 }

@@ -475,11 +475,12 @@ static void ways_attention(way_list *list, const octavo_held *held) {
 
 /* Where attention left it. */
 static void ways_attention_merge(way_list *list, const octavo_held *held) {
-    for (int i = 0; i < held[0].n; i++) {
-        const octavo_layout *q = &held[0].layout[i];
+    for (int i = 0; i < held[3].n; i++) {
+        const octavo_layout *q = &held[3].layout[i];
         octavo_way *way = add_way(list, q);
         if (!way) return;
         set_in(way, 0, q);
+        set_in(way, 3, q);
         set_vectors(list, way, 2, q);
     }
 }
@@ -679,6 +680,9 @@ int octavo_ways_of(const octavo_partitioner *p, int index, const octavo_held *he
         ways_row_gate(&list, held);
         break;
     case OCTAVO_OP_ROPE_TABLE:
+    case OCTAVO_OP_NORM_SUM: /* in programs of ranks only */
+    case OCTAVO_OP_NORM_APPLY:
+    case OCTAVO_OP_RESHARD:
     case OCTAVO_OP_KINDS:
         break;
     }

@@ -5,15 +5,44 @@
  * offset that is free for its whole life.
  */
 #include "base/compiler.h"
-#include "program/program.h"
+#include "program/reshard.h"
 
+/* Most rows that a rank has of a tensor: those of its data group or of all, cut by other axes. */
 static size_t tensor_rows(const octavo_program *program, const octavo_tensor *tensor) {
-    if (tensor->axes[0] == 'p') return (size_t)program->max_tokens * (size_t)tensor->extent[0];
-    return (size_t)(tensor->axes[0] == 'r' ? program->max_rows : program->max_tokens);
+    const octavo_split *split = &program->row_splits[tensor->rows];
+    const bool is_of_group = octavo_split_has(split, OCTAVO_MESH_DATA);
+    const int groups = program->mesh.degree[OCTAVO_MESH_DATA];
+    size_t rows = (size_t)(is_of_group ? program->max_group_tokens : program->max_tokens);
+    size_t parts = (size_t)octavo_split_degree(split, &program->mesh);
+    if (tensor->axes[0] == '1') return 1;
+    if (tensor->axes[0] == 'r')
+        rows = (size_t)program->max_rows * (size_t)(is_of_group ? 1 : groups);
+    if (is_of_group) parts /= (size_t)groups;
+    rows = (rows + parts - 1) / parts;
+    return rows * (size_t)(tensor->axes[0] == 'p' ? tensor->extent[0] : 1);
 }
 
 static size_t tensor_bytes(const octavo_program *program, const octavo_tensor *tensor) {
     return octavo_align_up(tensor->row_bytes * tensor_rows(program, tensor), OCTAVO_ALIGN);
+}
+
+/* The last op that surely ends before the threads of all ranks meet after op `i`: where the head
+ * begins they do, and at the end. */
+static int last_before_meeting(const octavo_program *program, int i) {
+    for (i++; i < program->n_ops; i++)
+        if (program->ops[i].params.is_meeting || i == program->head_begin) break;
+    return i - 1;
+}
+
+/* Other ranks may still read what was moved until all have met again. */
+static void keep_for_peers(octavo_program *program) {
+    for (int i = 0; i < program->n_ops; i++) {
+        const octavo_op *op = &program->ops[i];
+        if (op->kind != OCTAVO_OP_RESHARD || !op->params.is_meeting) continue;
+        octavo_tensor *from = &program->tensors[op->in[0]];
+        const int last = last_before_meeting(program, i);
+        if (from->last_op < last) from->last_op = last;
+    }
 }
 
 static void find_lifetimes(octavo_program *program) {
@@ -35,6 +64,11 @@ static void find_lifetimes(octavo_program *program) {
                 tensor->last_op = program->n_ops - 1;
         }
     }
+    for (int i = 0; i < program->n_traces; i++) {
+        octavo_tensor *tensor = &program->tensors[program->traces[i].tensor];
+        if (tensor->last_op < program->traces[i].op) tensor->last_op = program->traces[i].op;
+    }
+    keep_for_peers(program);
     if (program->logits != OCTAVO_NO_TENSOR)
         program->tensors[program->logits].last_op = program->n_ops - 1;
     /* Copied out while the first op of the logits runs, if there is one. */
@@ -100,5 +134,8 @@ void octavo_program_deinit(octavo_program *program) {
     octavo_free(program->tensors);
     octavo_free(program->ops);
     octavo_free(program->traces);
+    for (int i = 0; i < program->n_reshards; i++)
+        octavo_reshard_deinit(&program->reshards[i]);
+    octavo_free(program->reshards);
     *program = (octavo_program){0};
 }

@@ -4,6 +4,9 @@
  *
  *     builder (build.h) -> program -> memory plan (plan.c) -> run (run.h)
  *
+ * or, over ranks, with a partition (partition.h) and the program of each rank (local.h) between
+ * program and memory plan.
+ *
  * A program is data. It is built once for a model, holds no weights' bytes itself (it points to
  * them) and does not change while steps run. The same table of op kinds (op.h) serves building,
  * running, `inspect
@@ -14,7 +17,7 @@
  *   f feed-forward width   e experts       v vocabulary    s cache slots
  *   l width of a latent
  * and r, rows of the step that need logits; c, what the router says of a token's experts; p, pairs
- * of a token and an expert of its choice, by expert.
+ * of a token and an expert of its choice, by expert; 1, one row (of a vector on its way).
  */
 #ifndef OCTAVO_PROGRAM_PROGRAM_H
 #define OCTAVO_PROGRAM_PROGRAM_H
@@ -22,6 +25,7 @@
 #include "base/memory.h"
 #include "kernels/order.h"
 #include "kernels/weight.h"
+#include "sharding/layout.h"
 
 #include "octavo/dtype.h"
 
@@ -34,6 +38,7 @@ enum {
     OCTAVO_OP_INPUTS = 6,
     OCTAVO_NO_TENSOR = -1,
     OCTAVO_NO_LAYER = -1,
+    OCTAVO_MAX_ROW_SPLITS = 16,
 };
 
 typedef enum octavo_tensor_kind {
@@ -62,8 +67,12 @@ typedef struct octavo_tensor {
     char axes[OCTAVO_TENSOR_AXES + 1];
     int64_t extent[OCTAVO_TENSOR_AXES]; /* 0 where the step decides: t and r; of p, experts that a
                                            token chooses */
-    bool is_q8;                         /* rows of octavo_q8_block instead of f32 */
-    const int32_t *order;               /* of an activation's row, as that of a weight */
+    /* Of a rank's program: where its part begins, and how rows are split (program.row_splits). */
+    int64_t begin[OCTAVO_TENSOR_AXES];
+    int rows;
+    bool is_copy;         /* another rank, whose rank comes before, has the same */
+    bool is_q8;           /* rows of octavo_q8_block instead of f32 */
+    const int32_t *order; /* of an activation's row, as that of a weight */
 
     const octavo_weight *weight; /* OCTAVO_TENSOR_WEIGHT */
     const float *vector;         /* OCTAVO_TENSOR_VECTOR: [extent[0], ...] */
@@ -98,6 +107,9 @@ typedef enum octavo_op_kind {
     OCTAVO_OP_EXPERT_MATMUL,
     OCTAVO_OP_COMBINE,
     OCTAVO_OP_ROW_GATE,
+    OCTAVO_OP_NORM_SUM, /* from here on in programs of ranks only */
+    OCTAVO_OP_NORM_APPLY,
+    OCTAVO_OP_RESHARD,
     OCTAVO_OP_KINDS,
 } octavo_op_kind;
 
@@ -158,7 +170,10 @@ typedef struct octavo_rope_speeds {
 
 /* Numbers of an op; which are meant is said at the op's row in op.c. */
 typedef struct octavo_op_params {
-    octavo_slices slices;        /* MATMUL, NORM, HEAD_NORM: of the axis summed over */
+    octavo_slices slices;        /* MATMUL, NORM, HEAD_NORM: of the axis summed over; of a rank's
+                                    MATMUL from the first of its inputs on; GROUP, GATHER, COMBINE:
+                                    of experts, those of the rank */
+    bool is_partial;             /* MATMUL: what comes after the sum (factor, bias) is not done */
     octavo_norm norm;            /* NORM */
     float eps;                   /* NORM, HEAD_NORM */
     float scale;                 /* EMBED, SCALE: multiplier; ADD: of b; ATTENTION: of the logits */
@@ -169,7 +184,13 @@ typedef struct octavo_op_params {
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */
     int plan;                    /* ATTENTION: index into the program's plans */
-    octavo_router router;        /* ROUTE, GROUP, GATHER, COMBINE */
+    int reshard;                 /* RESHARD: index into the program's */
+    bool is_meeting;             /* the threads of all ranks meet before it */
+    int64_t width;               /* NORM_SUM, NORM_APPLY: of the whole row */
+    /* MATMUL, EXPERT_MATMUL of a rank whose weight is wider than x or the result, or narrower: */
+    int64_t first_input;            /* of the weight, counted from the first of x */
+    int64_t first_output;           /* of the result, counted from the weight's */
+    octavo_router router;           /* ROUTE, GROUP, GATHER, COMBINE */
     octavo_temperature temperature; /* TEMPERATURE */
     const int32_t *order;           /* REORDER */
 } octavo_op_params;
@@ -185,6 +206,9 @@ typedef struct octavo_op {
 /* How attention ops cut a step into work: layers that agree on these share a plan. */
 typedef struct octavo_plan_key {
     int64_t n_heads, n_kv_heads, head_dim;
+    int64_t group, first;  /* of a rank's heads, see octavo_attention_heads; 0 in whole programs */
+    int rows;              /* how the queries' rows are split */
+    bool is_of_all;        /* the cache is that of all data groups, not the rank's own */
     int64_t value_lanes;   /* values are the first lanes of their keys; 0: apart, as wide as keys */
     int64_t window, chunk; /* 0 none */
     bool is_encoder;       /* positions see later ones too */
@@ -193,9 +217,12 @@ typedef struct octavo_plan_key {
 /* A tensor [t, d] that is to be handed out on request: before op `op` runs, which reads it. */
 typedef struct octavo_trace {
     int op, tensor;
+    int64_t width; /* of whole rows */
 } octavo_trace;
 
-enum { OCTAVO_MAX_PLANS = 8 };
+enum { OCTAVO_MAX_PLANS = 16 };
+
+typedef struct octavo_reshard octavo_reshard; /* reshard.h */
 
 typedef struct octavo_program {
     octavo_tensor *tensors;
@@ -210,11 +237,21 @@ typedef struct octavo_program {
 
     int n_experts, n_chosen; /* the most of any router, 0 without one */
 
+    /* Of a rank: what it is part of, and which rows its tensors have. A whole program has one rank
+     * and one split, none. */
+    octavo_mesh mesh;
+    int rank;
+    octavo_split row_splits[OCTAVO_MAX_ROW_SPLITS];
+    int n_row_splits;
+    octavo_reshard *reshards;
+    int n_reshards;
+
     octavo_trace *traces; /* inputs of the blocks */
     int n_traces;
 
     int max_tokens;            /* t of the largest step */
-    int max_rows;              /* r of the largest group */
+    int max_group_tokens;      /* of these of one data group */
+    int max_rows;              /* r that go through the head at once, of each data group */
     int ids, positions, types; /* the inputs' tensors */
     int hidden;                /* [r, d]: what logits are made of */
     int logits; /* the last op's result, of an encoder its pooler's; or OCTAVO_NO_TENSOR */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a program on one rank: every thread of the pool walks the ops, with a barrier between
- * them. Nothing is allocated in a step.
+ * Running programs: every thread of a rank's team walks the ops of the rank, with a barrier of the
+ * team between them. The ranks of a process are the teams of one pool; they read one another's
+ * arenas where a value changes its layout, after a barrier of all. Nothing is allocated in a step.
  */
 #ifndef OCTAVO_PROGRAM_RUN_H
 #define OCTAVO_PROGRAM_RUN_H
@@ -12,6 +13,7 @@
 #include "kernels/matmul.h"
 #include "kernels/vector.h"
 #include "program/op.h"
+#include "program/reshard.h"
 
 /* One step's input: sequences with their new tokens, decode rows first. Borrowed during the step.
  */
@@ -33,55 +35,115 @@ typedef struct octavo_step {
     int n_traced;              /* rows whose traces are wanted */
     const int32_t *trace_rows; /* [n_traced] rows of t */
     float *const *traces;      /* [n_traced] -> [n_traces, d] */
+    /* Where there are data groups: [groups + 1] the first token, sequence and row of each, which
+     * lie one group behind the other; pages are numbered in each group by itself. A group may have
+     * none. NULL: one group. */
+    const int32_t *group_tokens, *group_sequences, *group_rows;
 } octavo_step;
+
+enum { OCTAVO_COLLECTIVES = OCTAVO_COLLECTIVE_PERMUTE + 1 };
+
+/* What a rank got from others since it was made: messages and bytes of each kind of collective;
+ * under NONE what plans do not list, sums of norms and rows that are selected. */
+typedef struct octavo_traffic {
+    int64_t messages[OCTAVO_COLLECTIVES];
+    int64_t bytes[OCTAVO_COLLECTIVES];
+} octavo_traffic;
+
+enum { OCTAVO_RUN_PROGRAMS = 2 };
 
 typedef struct octavo_run_options {
     octavo_cpu_flags cpu;
     int max_sequences; /* in a step */
+    /* The rest for programs of ranks. */
+    const octavo_program *generate; /* runs steps in which every sequence has one new token; NULL:
+                                       the same as others */
+    int team;                       /* of the pool, that is this rank */
+    int64_t pages_per_sequence;     /* most in a step; 0 where no cache is of all groups */
+    octavo_run *const *peers; /* [ranks] the runs of the ranks of this process, this one too; NULL
+                                 for those elsewhere; may be filled in until the first step */
 } octavo_run_options;
 
-/* What a rank needs to run steps. Shared by the pool's threads during a step:
+/* How attention of one kind cuts a step into work. */
+typedef struct octavo_run_plan {
+    octavo_attention_plan plan;
+    octavo_attention_limits limits;
+    void *memory;
+    int64_t first_row;           /* of the step, that is the batch's first */
+    int32_t *starts, *positions; /* [max_sequences + 1], [max_sequences] of the rank's rows */
+} octavo_run_plan;
+
+/* What a rank needs to run steps. Shared by its threads during a step, and where it says so read by
+ * other ranks':
  *   field                      written by
- *   step, row_begin, row_end,  thread 0, before the threads start or between two barriers
- *   wants_*, plans
+ *   program, step, plans, and  the caller, before the threads start (others: program)
+ *   all of rows and batches
+ *   row_*, r_rows, wants_*     the team's thread 0, between two barriers
+ *   n_pairs, *_expert*         likewise, in the group op
+ *   traffic                    the team's thread 0
  *   arena, workspace           all threads, each op its own share; ops are parted by barriers
+ *                              (others: arena, see octavo_program_plan_memory)
  *   expert_begin, expert_pair  thread 0, in the group op
  *   kv_tops                    each thread its own, in the cache update
  *   everything else            nobody */
 struct octavo_run {
-    const octavo_program *program;
+    const octavo_program *program;                       /* of the step at hand */
+    const octavo_program *programs[OCTAVO_RUN_PROGRAMS]; /* prefill, generate; may be the same */
+    int rank;
+    octavo_place place;
+    int team, n_threads; /* threads of the team */
+    octavo_run *const *peers;
     octavo_pool *pool;
     const octavo_kv_cache *cache;
     octavo_matmul_kernels matmul;
     octavo_vector_kernels vector;
     octavo_attention_kernels attention;
 
-    uint8_t *arena; /* program->arena_bytes */
-    octavo_attention_plan plans[OCTAVO_MAX_PLANS];
-    octavo_attention_limits limits[OCTAVO_MAX_PLANS];
-    void *plan_memory[OCTAVO_MAX_PLANS];
+    uint8_t *arena; /* of the larger program */
+    octavo_run_plan all_plans[OCTAVO_RUN_PROGRAMS][OCTAVO_MAX_PLANS];
+    octavo_run_plan *plans;   /* [OCTAVO_MAX_PLANS] those of the program of the step at hand */
+    int32_t *sequence_starts; /* [max_sequences + 1] of the rank's group */
+    int32_t *block_tables;    /* [max_sequences, pages_per_sequence] with pages of all groups */
     void *workspace;
-    int32_t *expert_begin; /* [n_experts + 1] first pair of each expert */
-    int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice */
+    int32_t *expert_begin; /* [n_experts + 1] first pair of each of the rank's experts */
+    int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice; -1: not here */
+    int64_t n_pairs;       /* of the rank's tokens and experts */
+    int32_t first_expert, n_experts; /* that the rank has */
     /* While a model is calibrated: [threads, layers, 2, n_kv_heads], the largest magnitudes of keys
      * and values so far. NULL: they are not looked at. Whoever calibrates owns it. */
     float *kv_tops;
     int32_t n_kv_heads;
 
     const octavo_step *step;
-    int row_begin, row_end; /* the group of rows at hand, and what any of it needs */
+    octavo_traffic traffic;
+    /* Rows that the rank has by each split of the program: of t in the step, and of r among those
+     * at hand, which are so many of each data group, one group behind the other. */
+    octavo_range t_rows[OCTAVO_MAX_ROW_SPLITS], r_rows[OCTAVO_MAX_ROW_SPLITS];
+    int32_t *token_offsets; /* [groups + 1] of t */
+    int32_t *row_offsets;   /* [groups + 1] of r at hand */
+    int32_t *row_numbers;   /* [groups * max_rows] in the step, of each r at hand */
     bool wants_logits, wants_hidden;
 };
 
-/* Borrows program, pool and cache until deinit. On failure *run is empty. */
+/* Borrows program, pool and cache until deinit. On failure *run is empty.
+ *
+ * A whole program has one rank, the pool's only team. For programs of ranks there is one run for
+ * each rank of the process, all of one pool; the cache is the rank's own, its kv heads and the
+ * pages of its data group. */
 OCTAVO_MUST_CHECK octavo_status octavo_run_init(octavo_run *run, const octavo_program *program,
                                                 octavo_pool *pool, const octavo_kv_cache *cache,
                                                 const octavo_run_options *options,
                                                 octavo_error *error);
 void octavo_run_deinit(octavo_run *run); /* takes an empty one too */
 
-/* Runs one step (1 <= n_tokens <= max_tokens). The caller has checked ids, positions and tables. */
+/* Runs one step (1 <= n_tokens <= max_tokens) on all ranks of the process; `run` is any of theirs.
+ * The caller has checked ids, positions and tables. */
 void octavo_run_step(octavo_run *run, const octavo_step *step);
+
+/* The ops that only programs of ranks have (reshard_op.c, norm_op.c). */
+void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_norm_sum(octavo_run *run, const octavo_op *op, int thread, int n_threads);
+void octavo_run_norm_apply(octavo_run *run, const octavo_op *op, int thread, int n_threads);
 
 /* A matrix for each head (head_op.c). */
 void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, int n_threads);

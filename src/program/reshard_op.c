@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A value in another layout: threads share the rows of the rank's own part, or, where rows are
+ * few, the columns, and take each piece from the arena of the rank that has it. Parts of a sum are
+ * added by the tree (kernels/order.h, rule 2); only then come factor and bias.
+ */
+#include "program/operand.h"
+
+#include <string.h>
+
+enum { CHUNK = 256 }; /* columns that are added at a time */
+
+/* What a thread does of the op. */
+typedef struct move {
+    octavo_run *run;
+    const octavo_op *op;
+    const octavo_reshard *reshard;
+    octavo_range rows;     /* of the result, numbered as octavo_range_of does */
+    octavo_range mine;     /* the thread's of them */
+    int share, n_shares;   /* of the columns */
+    const int32_t *wanted; /* of a selection, rows of t by those of r at hand; else NULL */
+    const int32_t *ids;    /* by which rows have owners; else NULL */
+} move;
+
+/* A piece's parts as the ranks of one shard of rows have them. */
+typedef struct source {
+    const octavo_piece *piece;
+    const int *ranks; /* [n_parts] */
+    octavo_range rows;
+    const uint8_t *parts[OCTAVO_MAX_PARTS]; /* of the first of these rows */
+    size_t row_bytes;
+} source;
+
+/* ---- sums ---- */
+
+/* parts[i] + at holds n floats. */
+static void add_tree(const octavo_vector_kernels *vector, float *out, const uint8_t *const *parts,
+                     int n_parts, size_t at, int64_t n) {
+    float other[CHUNK];
+    if (n_parts == 1) {
+        memcpy(out, parts[0] + at, (size_t)n * sizeof *out);
+    } else if (n_parts == 2) {
+        vector->add(out, (const float *)(const void *)(parts[0] + at),
+                    (const float *)(const void *)(parts[1] + at), n);
+    } else {
+        add_tree(vector, out, parts, n_parts / 2, at, n);
+        add_tree(vector, other, parts + n_parts / 2, n_parts / 2, at, n);
+        vector->add(out, out, other, n);
+    }
+}
+
+static void add_parts(const octavo_vector_kernels *vector, float *out, const uint8_t *const *parts,
+                      int n_parts, size_t at, int64_t n) {
+    if ((n_parts & (n_parts - 1)) == 0) {
+        add_tree(vector, out, parts, n_parts, at, n);
+        return;
+    }
+    memcpy(out, parts[0] + at, (size_t)n * sizeof *out);
+    for (int i = 1; i < n_parts; i++)
+        vector->add(out, out, (const float *)(const void *)(parts[i] + at), n);
+}
+
+/* The rank's expert whose pairs row `row` of p is among. */
+static int64_t expert_of(const octavo_run *run, int64_t row) {
+    int64_t e = 0;
+    while (run->expert_begin[e + 1] <= row)
+        e++;
+    return e;
+}
+
+/* What comes after the sum: columns [column, column + n) of a row. */
+static void finish(const move *m, float *out, int64_t row, int64_t column, int64_t n) {
+    octavo_run *run = m->run;
+    const bool is_pair = octavo_tensor_at(run, m->op->out)->axes[0] == 'p';
+    const int64_t e = is_pair ? expert_of(run, row) : 0;
+    const float *bias = is_pair ? octavo_expert_bias(run, m->op->in[1], e, m->op->out)
+                                : octavo_vector_for(run, m->op->in[1], m->op->out);
+    if (m->op->in[2] != OCTAVO_NO_TENSOR) {
+        const octavo_tensor *tensor = octavo_tensor_at(run, m->op->in[2]);
+        const float *factors = tensor->weight->factors;
+        if (is_pair && factors) factors += run->first_expert + e - tensor->begin[0];
+        if (factors) run->vector.scale_mul(out, out, *factors, NULL, n);
+    }
+    if (bias) run->vector.add(out, out, bias + column, n);
+}
+
+static void sum_run(const move *m, const source *s, uint8_t *to, size_t from, int64_t row,
+                    size_t column_bytes, size_t bytes) {
+    const int64_t n = (int64_t)(bytes / sizeof(float));
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t len = n - i < CHUNK ? n - i : CHUNK;
+        float *out = (float *)(void *)to + i;
+        add_parts(&m->run->vector, out, s->parts, m->reshard->n_parts,
+                  from + (size_t)i * sizeof *out, len);
+        finish(m, out, row, (int64_t)(column_bytes / sizeof(float)) + i, len);
+    }
+}
+
+/* ---- rows ---- */
+
+/* Which part has the row of this id. */
+static int owner_of(const octavo_reshard *reshard, int32_t id) {
+    int low = 0, high = reshard->n_parts - 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (id < reshard->owned[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Row `row` of the result, which is `from` in the numbers of the source's rows. */
+static void move_row(const move *m, const source *s, int64_t row, int64_t from) {
+    const octavo_piece *piece = s->piece;
+    const size_t first = (size_t)(from - s->rows.begin) * s->row_bytes + piece->from;
+    uint8_t *to = octavo_row_of(m->run, m->op->out, row - m->rows.begin);
+    const int part = m->ids ? owner_of(m->reshard, m->ids[from]) : 0;
+    const bool is_sum = m->reshard->n_parts > 1 && !m->ids;
+    int64_t begin, end;
+    octavo_pool_share((int64_t)piece->bytes, OCTAVO_ALIGN, m->share, m->n_shares, &begin, &end);
+    const size_t bytes = (size_t)(end - begin);
+    for (int i = 0; i < piece->n_runs && bytes > 0; i++) {
+        const size_t at = first + (size_t)i * piece->from_stride + (size_t)begin;
+        const size_t column = piece->to + (size_t)i * piece->to_stride + (size_t)begin;
+        if (is_sum)
+            sum_run(m, s, to + column, at, row - m->rows.begin, column, bytes);
+        else
+            memcpy(to + column, s->parts[part] + at, bytes);
+    }
+}
+
+static octavo_range intersect(octavo_range a, octavo_range b) {
+    if (a.begin < b.begin) a.begin = b.begin;
+    if (a.end > b.end) a.end = b.end;
+    return a;
+}
+
+static int64_t row_at_source(const move *m, int64_t row) {
+    return m->wanted ? m->wanted[m->run->row_numbers[row]] : row;
+}
+
+static void move_rows(const move *m, const source *s) {
+    const octavo_range rows = m->wanted ? m->mine : intersect(m->mine, s->rows);
+    for (int64_t row = rows.begin; row < rows.end; row++) {
+        const int64_t from = row_at_source(m, row);
+        if (from >= s->rows.begin && from < s->rows.end) move_row(m, s, row, from);
+    }
+}
+
+/* ---- sources ---- */
+
+static octavo_range rows_of_shard(const move *m, int shard) {
+    const octavo_run *run = m->run;
+    const octavo_tensor *from = &run->program->tensors[m->op->in[0]];
+    const int32_t *offsets = from->axes[0] == 'r' ? run->row_offsets : run->token_offsets;
+    if (from->kind != OCTAVO_TENSOR_ACTIVATION || (from->axes[0] != 't' && from->axes[0] != 'r'))
+        return m->rows;
+    return octavo_rows_at(&run->program->mesh, &m->reshard->row_places[shard], &m->reshard->rows,
+                          offsets);
+}
+
+static void find_parts(const move *m, source *s) {
+    for (int i = 0; i < m->reshard->n_parts; i++) {
+        octavo_run *peer = s->ranks[i] == m->run->rank ? m->run : m->run->peers[s->ranks[i]];
+        const octavo_tensor *from = octavo_tensor_at(peer, m->op->in[0]);
+        s->row_bytes = from->row_bytes;
+        s->parts[i] = from->kind == OCTAVO_TENSOR_VECTOR
+                          ? (const uint8_t *)from->vector
+                          : (const uint8_t *)octavo_row_of(peer, m->op->in[0], 0);
+    }
+}
+
+/* What the rank gets from others: whole pieces of rows, by one message from each. */
+static void count(const move *m, const source *s) {
+    const octavo_piece *piece = s->piece;
+    octavo_traffic *traffic = &m->run->traffic;
+    for (int i = 0; i < m->reshard->n_parts; i++) {
+        int64_t n = 0;
+        if (s->ranks[i] == m->run->rank) continue;
+        for (int64_t row = m->rows.begin; row < m->rows.end; row++) {
+            const int64_t from = row_at_source(m, row);
+            n += from >= s->rows.begin && from < s->rows.end &&
+                 (!m->ids || owner_of(m->reshard, m->ids[from]) == i);
+        }
+        if (n == 0) continue;
+        traffic->messages[m->reshard->collective]++;
+        traffic->bytes[m->reshard->collective] +=
+            n * (int64_t)piece->bytes * (int64_t)piece->n_runs;
+    }
+}
+
+static void share_work(move *m, int thread, int n_threads) {
+    m->mine = m->rows;
+    m->n_shares = 1;
+    if (m->rows.end - m->rows.begin < n_threads) {
+        m->share = thread;
+        m->n_shares = n_threads;
+        return;
+    }
+    octavo_pool_share(m->rows.end - m->rows.begin, 1, thread, n_threads, &m->mine.begin,
+                      &m->mine.end);
+    m->mine.begin += m->rows.begin;
+    m->mine.end += m->rows.begin;
+}
+
+/* in: x, bias or none, the weight whose factors come after the sum or none, the input by which rows
+ * have owners or none. */
+void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    move m = {.run = run, .op = op, .reshard = reshard};
+    const int each = reshard->n_row_shards * reshard->n_parts;
+    m.rows = octavo_range_of(run, octavo_tensor_at(run, op->out));
+    if (reshard->is_selection) m.wanted = run->step->logit_rows;
+    if (reshard->is_owned) m.ids = octavo_input_of(run, op->in[3]);
+    share_work(&m, thread, n_threads);
+    for (int i = 0; i < reshard->n_pieces * reshard->n_row_shards; i++) {
+        source s = {.piece = &reshard->pieces[i / reshard->n_row_shards],
+                    .ranks = &reshard->sources[i / reshard->n_row_shards * each +
+                                               i % reshard->n_row_shards * reshard->n_parts],
+                    .rows = rows_of_shard(&m, i % reshard->n_row_shards)};
+        if (s.piece->bytes == 0 || s.rows.begin == s.rows.end) continue;
+        find_parts(&m, &s);
+        move_rows(&m, &s);
+        if (thread == 0) count(&m, &s);
+    }
+}

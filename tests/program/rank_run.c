@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/operand.h"
+#include "rank_world.h"
+
+#include <string.h>
+
+enum { PAGES = 5 }; /* of a sequence */
+
+static void *must(void *p) {
+    assert_non_null(p);
+    return p;
+}
+
+/* ---- steps ---- */
+
+/* Arrays of a step, and how far the sequences are. */
+typedef struct feeder {
+    const world *w;
+    world_results *results;
+    const int *group_begin; /* NULL: one group, one numbering of pages */
+    int n_groups;
+    int lengths[WORLD_SEQUENCES], logit_row, traced;
+    int32_t ids[WORLD_TOKENS], positions[WORLD_TOKENS], rows[WORLD_TOKENS];
+    int32_t starts[WORLD_SEQUENCES + 1], kv_lens[WORLD_SEQUENCES];
+    int32_t tables[WORLD_SEQUENCES * PAGES], trace_rows[WORLD_SEQUENCES];
+    int32_t group_tokens[9], group_sequences[9], group_rows[9];
+    float *logits[WORLD_TOKENS], *hidden[WORLD_TOKENS], *traces[WORLD_SEQUENCES];
+} feeder;
+
+static int32_t id_of(const world *w, int sequence, int position) {
+    return (int32_t)((uint32_t)(sequence * 7919 + position * 104729 + 13) * 2654435761u >> 8) %
+           w->desc.vocab;
+}
+
+/* Sequences without new tokens are not in the step. */
+static int add_sequence(feeder *f, octavo_step *step, int s, int local, int n) {
+    const int64_t d = f->w->desc.d;
+    for (int i = 0; i < n; i++) {
+        const int row = step->n_tokens++;
+        f->ids[row] = id_of(f->w, s, f->lengths[s] + i);
+        f->positions[row] = f->lengths[s] + i;
+        if (s % 2 == 1 && i + 1 < n) continue;
+        f->rows[step->n_rows] = row;
+        f->logits[step->n_rows] =
+            f->logit_row % 5 == 3 ? NULL
+                                  : f->results->logits + (int64_t)f->logit_row * f->w->desc.vocab;
+        f->hidden[step->n_rows++] = f->results->hidden + f->logit_row * d;
+        f->logit_row++;
+    }
+    if (n == 0) return 0;
+    f->lengths[s] += n;
+    f->trace_rows[step->n_traced] = step->n_tokens - 1;
+    f->traces[step->n_traced++] = f->results->traces + (int64_t)f->traced++ * WORLD_LAYERS * d;
+    f->kv_lens[step->n_sequences] = f->lengths[s];
+    for (int p = 0; p < PAGES; p++)
+        f->tables[step->n_sequences * PAGES + p] = (local + 1) * PAGES - 1 - p;
+    f->starts[++step->n_sequences] = step->n_tokens;
+    return n;
+}
+
+static octavo_step fill_step(feeder *f, const world_step *from) {
+    octavo_step step = {.ids = f->ids,
+                        .positions = f->positions,
+                        .types = f->ids,
+                        .query_start_loc = f->starts,
+                        .kv_lens = f->kv_lens,
+                        .lengths = f->kv_lens,
+                        .block_tables = f->tables,
+                        .pages_per_sequence = PAGES,
+                        .logit_rows = f->rows,
+                        .logits = f->logits,
+                        .hidden = f->hidden,
+                        .trace_rows = f->trace_rows,
+                        .traces = f->traces};
+    static const int one[] = {0, WORLD_SEQUENCES};
+    const int *begin = f->group_begin ? f->group_begin : one;
+    for (int g = 0; g < f->n_groups; g++) {
+        for (int s = begin[g]; s < begin[g + 1]; s++)
+            add_sequence(f, &step, s, s - begin[g], from->new_tokens[s]);
+        f->group_tokens[g + 1] = step.n_tokens;
+        f->group_sequences[g + 1] = step.n_sequences;
+        f->group_rows[g + 1] = step.n_rows;
+    }
+    if (f->n_groups == 1) return step;
+    step.group_tokens = f->group_tokens;
+    step.group_sequences = f->group_sequences;
+    step.group_rows = f->group_rows;
+    return step;
+}
+
+static void alloc_results(const world *w, int n_steps, world_results *results) {
+    const size_t rows = (size_t)n_steps * WORLD_TOKENS;
+    results->n_logits = rows * (size_t)w->desc.vocab;
+    results->n_hidden = rows * (size_t)w->desc.d;
+    results->n_traces = (size_t)n_steps * WORLD_SEQUENCES * WORLD_LAYERS * (size_t)w->desc.d;
+    results->logits = must(octavo_alloc_zero(results->n_logits, sizeof(float)));
+    results->hidden = must(octavo_alloc_zero(results->n_hidden, sizeof(float)));
+    results->traces = must(octavo_alloc_zero(results->n_traces, sizeof(float)));
+}
+
+static void init_cache(octavo_kv_cache *cache, int64_t kv_heads, int64_t lanes, int groups) {
+    octavo_error error;
+    octavo_kv_shape shape = {.n_layers = WORLD_LAYERS,
+                             .n_pages = groups * WORLD_SEQUENCES * PAGES,
+                             .page_size = WORLD_PAGE,
+                             .page_elements = 2 * kv_heads * lanes * WORLD_PAGE + 1,
+                             .layout = OCTAVO_KV_COLUMNS,
+                             .dtype = OCTAVO_DTYPE_F32};
+    octavo_attention_op op;
+    const octavo_attention_heads heads = {.n_q_heads = (int32_t)kv_heads,
+                                          .n_kv_heads = (int32_t)kv_heads,
+                                          .head_dim = (int32_t)lanes};
+    octavo_attention_op_init(&op, &heads, shape.dtype, shape.layout, shape.page_size);
+    if (kv_heads > 0)
+        shape.page_elements = octavo_attention_page_stride(&op, &heads, shape.page_size);
+    if (octavo_kv_cache_init(cache, &shape, &error)) fail_msg("%s", error.message);
+}
+
+void world_run_whole(const world *w, const world_step *steps, int n_steps, int n_threads,
+                     world_results *results) {
+    octavo_pool *pool = NULL;
+    octavo_kv_cache cache;
+    octavo_run run;
+    octavo_error error;
+    alloc_results(w, n_steps, results);
+    feeder f = {.w = w, .results = results, .n_groups = 1};
+    init_cache(&cache, w->desc.n_kv_heads, w->desc.head_dim, 1);
+    if (octavo_pool_create(&pool, n_threads, false, &error) ||
+        octavo_run_init(
+            &run, &w->program, pool, &cache,
+            &(octavo_run_options){.cpu = octavo_cpu_detect(), .max_sequences = WORLD_SEQUENCES},
+            &error))
+        fail_msg("%s", error.message);
+    for (int i = 0; i < n_steps; i++) {
+        const octavo_step step = fill_step(&f, &steps[i]);
+        octavo_run_step(&run, &step);
+    }
+    octavo_run_deinit(&run);
+    octavo_kv_cache_deinit(&cache);
+    octavo_pool_destroy(&pool);
+}
+
+/* ---- a rank's weights ---- */
+
+enum { MAX_RANKS = 16 };
+
+typedef struct rank_parts {
+    octavo_binding *bindings;
+    world_matrix *matrices; /* [n_tensors] */
+    float **vectors;        /* [n_tensors] */
+    octavo_program programs[OCTAVO_PHASES];
+    octavo_kv_cache cache;
+    octavo_run run;
+} rank_parts;
+
+static const world_matrix *matrix_of(const world *w, const octavo_tensor *tensor) {
+    for (int i = 0; i < w->n_matrices; i++)
+        if (&w->matrices[i].weight == tensor->weight) return &w->matrices[i];
+    fail_msg("no matrix \"%s\"", tensor->name);
+    return NULL;
+}
+
+/* Numbers, in the whole, of the elements of some axes that are in the ranges, ascending. */
+static int64_t list_box(const octavo_tensor *tensor, const octavo_range *ranges, int first, int n,
+                        int64_t *list) {
+    int64_t count = 0;
+    const int64_t outer = n > 1 ? tensor->extent[first] : 1;
+    const int inner_axis = n > 1 ? first + 1 : first;
+    for (int64_t i = 0; i < outer; i++) {
+        if (n > 1 && (i < ranges[first].begin || i >= ranges[first].end)) continue;
+        for (int64_t j = ranges[inner_axis].begin; n > 0 && j < ranges[inner_axis].end; j++)
+            list[count++] = i * tensor->extent[inner_axis] + j;
+    }
+    return count;
+}
+
+/* By what octavo_weight_outputs_at says where the weight is used; a table's outputs are first. */
+static int outputs_at(const octavo_program *program, int id) {
+    for (int i = 0; i < program->n_ops; i++) {
+        const octavo_op *op = &program->ops[i];
+        if (op->in[1] != id) continue;
+        if (op->kind == OCTAVO_OP_EMBED) return 0;
+        if (op->kind == OCTAVO_OP_MATMUL) return octavo_weight_outputs_at(program, op);
+        if (op->kind == OCTAVO_OP_EXPERT_MATMUL) return 2;
+    }
+    fail_msg("weight \"%s\" is not used", program->tensors[id].name);
+    return 0;
+}
+
+static void cut_matrix(const world *w, int id, const octavo_range *ranges, world_matrix *part) {
+    const octavo_tensor *tensor = &w->program.tensors[id];
+    const world_matrix *m = matrix_of(w, tensor);
+    const octavo_weight_info *info = octavo_weight_info_of(m->weight.type);
+    const int stack = m->weight.stack > 0, at = outputs_at(&w->program, id);
+    const int n_axes = (int)strlen(tensor->axes);
+    const int in_at = at == 0 ? 1 : stack;
+    const int n_in = at == 0 ? n_axes - 1 : at - stack, n_out = n_axes - stack - n_in;
+    int64_t *outputs = must(octavo_alloc_zero((size_t)m->weight.n + 1, sizeof *outputs));
+    int64_t *inputs = must(octavo_alloc_zero((size_t)m->weight.k + 1, sizeof *inputs));
+    const octavo_range experts = stack ? ranges[0] : (octavo_range){0, 1};
+    part->weight = m->weight;
+    part->weight.n = list_box(tensor, ranges, at, n_out, outputs);
+    part->weight.k = list_box(tensor, ranges, in_at, n_in, inputs);
+    part->weight.stack = stack ? experts.end - experts.begin : 0;
+    const int64_t n_blocks = part->weight.k / info->source_inputs;
+    const size_t block = (size_t)info->source_bytes;
+    part->row_bytes = (size_t)n_blocks * block;
+    part->blocks = must(octavo_alloc_zero(
+        (size_t)((experts.end - experts.begin) * part->weight.n) * part->row_bytes + 1, 1));
+    uint8_t *to = part->blocks;
+    for (int64_t e = experts.begin; e < experts.end; e++)
+        for (int64_t r = 0; r < part->weight.n; r++)
+            for (int64_t b = 0; b < n_blocks; b++, to += block)
+                memcpy(to,
+                       m->blocks + (size_t)(e * m->weight.n + outputs[r]) * m->row_bytes +
+                           (size_t)(inputs[b * info->source_inputs] / info->source_inputs) * block,
+                       block);
+    octavo_free(outputs);
+    octavo_free(inputs);
+    part->data = must(octavo_alloc_aligned(
+        octavo_weight_bytes(part->weight.type, part->weight.n, part->weight.k) *
+            (size_t)(experts.end - experts.begin) +
+        OCTAVO_ALIGN));
+    world_pack(&part->weight, part->data, part->blocks, part->row_bytes);
+}
+
+static float *cut_vector(const octavo_tensor *tensor, const octavo_range *ranges) {
+    const int n_axes = (int)strlen(tensor->axes);
+    int64_t *list = must(octavo_alloc_zero((size_t)octavo_elements_of(tensor), sizeof *list));
+    const int64_t n = list_box(tensor, ranges, 0, n_axes, list);
+    float *part = must(octavo_alloc_zero((size_t)n + 1, sizeof *part));
+    for (int64_t i = 0; i < n; i++)
+        part[i] = tensor->vector[list[i]];
+    octavo_free(list);
+    return part;
+}
+
+static void cut_weights(const world *w, const world_mesh *mesh, const octavo_rules *rules, int rank,
+                        rank_parts *parts) {
+    const size_t n = (size_t)w->program.n_tensors;
+    const octavo_place place = octavo_mesh_place(&mesh->mesh, rank);
+    parts->bindings = must(octavo_alloc_zero(n, sizeof *parts->bindings));
+    parts->matrices = must(octavo_alloc_zero(n, sizeof *parts->matrices));
+    parts->vectors = must(octavo_alloc_zero(n, sizeof *parts->vectors));
+    for (int id = 0; id < w->program.n_tensors; id++) {
+        const octavo_tensor *tensor = &w->program.tensors[id];
+        octavo_range ranges[OCTAVO_TENSOR_AXES];
+        if (tensor->kind != OCTAVO_TENSOR_WEIGHT && tensor->kind != OCTAVO_TENSOR_VECTOR) continue;
+        const octavo_layout layout =
+            octavo_layout_by_rules(&w->program, id, OCTAVO_PHASE_GENERATE, &mesh->mesh, rules);
+        for (int i = 0; tensor->axes[i]; i++)
+            ranges[i] = octavo_shard_of(&w->program, &w->axes, &mesh->mesh, &place, &layout, id, i);
+        if (tensor->kind == OCTAVO_TENSOR_WEIGHT) {
+            cut_matrix(w, id, ranges, &parts->matrices[id]);
+            parts->bindings[id].weight = &parts->matrices[id].weight;
+        } else {
+            parts->bindings[id].vector = parts->vectors[id] = cut_vector(tensor, ranges);
+        }
+    }
+}
+
+static void free_parts(const world *w, rank_parts *parts) {
+    octavo_run_deinit(&parts->run);
+    octavo_kv_cache_deinit(&parts->cache);
+    for (int id = 0; id < w->program.n_tensors && parts->bindings; id++) {
+        octavo_free(parts->matrices[id].blocks);
+        octavo_free_aligned(parts->matrices[id].data);
+        octavo_free(parts->vectors[id]);
+    }
+    octavo_free(parts->bindings);
+    octavo_free(parts->matrices);
+    octavo_free(parts->vectors);
+    for (int i = 0; i < OCTAVO_PHASES; i++)
+        octavo_program_deinit(&parts->programs[i]);
+}
+
+/* ---- ranks ---- */
+
+static octavo_status make_partitions(const world *w, const world_mesh *mesh,
+                                     const octavo_rules *rules, const world_step *step,
+                                     octavo_partition *partitions, octavo_error *error) {
+    int64_t n_tokens = 0;
+    for (int s = 0; s < WORLD_SEQUENCES; s++)
+        n_tokens += step->new_tokens[s];
+    for (int phase = 0; phase < OCTAVO_PHASES; phase++) {
+        const octavo_partition_options options = {
+            .mesh = mesh->mesh,
+            .phase = (octavo_phase)phase,
+            .rules = rules,
+            .machine = {.link_bytes_s = 1e9,
+                        .latency_s = 1e-6,
+                        .memory_bytes_s = 1e10,
+                        .operations_s = 1e11},
+            .n_tokens = n_tokens,
+            .n_rows = WORLD_SEQUENCES,
+            .kv_length = 64,
+            .cache_bytes = 4,
+        };
+        octavo_status status =
+            octavo_partition_make(&partitions[phase], &w->program, &w->axes, &options, error);
+        if (status) return status;
+    }
+    return OCTAVO_OK;
+}
+
+static int64_t kv_heads_of(const octavo_program *program) {
+    for (int i = 0; i < program->n_tensors; i++)
+        if (program->tensors[i].kind == OCTAVO_TENSOR_CACHE) return program->tensors[i].extent[1];
+    return 0;
+}
+
+static void make_rank(const world *w, const world_mesh *mesh, const octavo_rules *rules,
+                      const octavo_partition *partitions, int rank, octavo_pool *pool,
+                      octavo_run *const *peers, rank_parts *parts) {
+    octavo_error error;
+    cut_weights(w, mesh, rules, rank, parts);
+    for (int phase = 0; phase < OCTAVO_PHASES; phase++)
+        if (octavo_local_make(&parts->programs[phase],
+                              &(octavo_local_options){.program = &w->program,
+                                                      .axes = &w->axes,
+                                                      .partition = &partitions[phase],
+                                                      .rank = rank,
+                                                      .bindings = parts->bindings},
+                              &error))
+            fail_msg("rank %d of %d, phase %d: %s", rank, octavo_mesh_ranks(&mesh->mesh), phase,
+                     error.message);
+    init_cache(&parts->cache, kv_heads_of(&parts->programs[0]), w->desc.head_dim,
+               mesh->mesh.degree[OCTAVO_MESH_DATA]);
+    const octavo_run_options options = {
+        .cpu = octavo_cpu_detect(),
+        .max_sequences = WORLD_SEQUENCES,
+        .generate = &parts->programs[OCTAVO_PHASE_GENERATE],
+        .team = rank,
+        .pages_per_sequence = PAGES,
+        .peers = peers,
+    };
+    if (octavo_run_init(&parts->run, &parts->programs[OCTAVO_PHASE_PREFILL], pool, &parts->cache,
+                        &options, &error))
+        fail_msg("%s", error.message);
+}
+
+static void sum_traffic(world_mesh *mesh, const rank_parts *ranks, int n,
+                        const octavo_partition *prefill) {
+    mesh->traffic = (octavo_traffic){{0}, {0}};
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < OCTAVO_COLLECTIVES; c++) {
+            mesh->traffic.messages[c] += ranks[i].run.traffic.messages[c];
+            mesh->traffic.bytes[c] += ranks[i].run.traffic.bytes[c];
+        }
+    memset(mesh->planned, 0, sizeof mesh->planned);
+    for (int i = 0; i < prefill->n_steps; i++)
+        mesh->planned[prefill->steps[i].transfer.collective] +=
+            n * prefill->steps[i].transfer.wire_bytes;
+}
+
+bool world_run_ranks(const world *w, world_mesh *mesh, const world_step *steps, int n_steps,
+                     world_results *results, octavo_error *error) {
+    const int n = octavo_mesh_ranks(&mesh->mesh);
+    octavo_partition partitions[OCTAVO_PHASES];
+    octavo_pool *pool = NULL;
+    octavo_run *peers[MAX_RANKS] = {0};
+    octavo_rules defaults;
+    octavo_rules_init(&defaults);
+    const octavo_rules *rules = mesh->rules ? mesh->rules : &defaults;
+    rank_parts *ranks = must(octavo_alloc_zero(MAX_RANKS, sizeof *ranks));
+    memset(partitions, 0, sizeof partitions);
+    assert_in_range(n, 1, MAX_RANKS);
+    const bool is_legal = !make_partitions(w, mesh, rules, &steps[0], partitions, error);
+    if (is_legal) {
+        alloc_results(w, n_steps, results);
+        feeder f = {.w = w,
+                    .results = results,
+                    .group_begin = mesh->group_begin,
+                    .n_groups = mesh->mesh.degree[OCTAVO_MESH_DATA]};
+        if (octavo_pool_create_teams(&pool, n, mesh->n_threads, false, error))
+            fail_msg("%s", error->message);
+        for (int i = 0; i < n; i++) {
+            peers[i] = &ranks[i].run;
+            make_rank(w, mesh, rules, partitions, i, pool, peers, &ranks[i]);
+        }
+        for (int i = 0; i < n_steps; i++) {
+            const octavo_step step = fill_step(&f, &steps[i]);
+            octavo_run_step(peers[i % n], &step);
+        }
+        sum_traffic(mesh, ranks, n, &partitions[OCTAVO_PHASE_PREFILL]);
+    }
+    for (int i = 0; i < n; i++)
+        free_parts(w, &ranks[i]);
+    octavo_free(ranks);
+    octavo_pool_destroy(&pool);
+    for (int i = 0; i < OCTAVO_PHASES; i++)
+        octavo_partition_deinit(&partitions[i]);
+    octavo_rules_deinit(&defaults);
+    return is_legal;
+}
