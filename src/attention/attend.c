@@ -58,14 +58,21 @@ static void fold_split(const attention_job *j, int64_t split) {
     }
 }
 
-/* Leaves the running split's rows to phase 3. */
+/* Where a row of the running split is kept. */
+static float *kept_row(const attention_job *j, int32_t row, int64_t split) {
+    const octavo_attention_plan *plan = j->plan;
+    const int32_t token = attention_query_token(j, row), head = query_head(j, row);
+    if (attention_is_dealt(&plan->limits))
+        return octavo_attention_own_record(plan, j->op->records, j->item->seq, token, head, split);
+    return octavo_attention_part(&plan->limits, j->workspace, plan->joins + j->item->join + token,
+                                 split, head);
+}
+
+/* Leaves the running split's rows to phase 3, or to whoever merges records. */
 static void keep_split(const attention_job *j, int64_t split) {
     const attention_scratch *s = &j->scratch;
-    const octavo_attention_limits *limits = &j->plan->limits;
     for (int32_t r = 0; r < j->n_rows * j->item->n_heads; r++) {
-        const octavo_attention_join *join =
-            j->plan->joins + j->item->join + attention_query_token(j, r);
-        float *part = octavo_attention_part(limits, j->workspace, join, split, query_head(j, r));
+        float *part = kept_row(j, r, split);
         part[0] = s->max[r];
         part[1] = s->sum[r];
         memcpy(part + OCTAVO_ATTENTION_PART_HEAD, s->acc + r * j->width,
@@ -73,16 +80,20 @@ static void keep_split(const attention_job *j, int64_t split) {
     }
 }
 
+static bool keeps_splits(const attention_job *j) {
+    return j->item->join >= 0 || attention_is_dealt(&j->plan->limits);
+}
+
 /* The item's splits, one after another. */
 static void attend_splits(attention_job *j) {
     const attention_scratch *s = &j->scratch;
     for (int64_t i = 0; i < j->item->n_splits; i++) {
-        const int64_t split = j->item->split + i;
+        const int64_t split = attention_split(&j->plan->limits.splits, j->item->split + i);
         attention_range range =
             attention_intersect(j->seen, split * OCTAVO_KV_SPLIT, (split + 1) * OCTAVO_KV_SPLIT);
         if (range.begin == range.end) continue;
         attend_split(j, range, &(attention_sums){s->acc, s->max, s->sum});
-        if (j->item->join >= 0)
+        if (keeps_splits(j))
             keep_split(j, split);
         else
             fold_split(j, split);
@@ -115,10 +126,12 @@ static void attend_nothing(const attention_job *j, int32_t rows) {
 /* What an item reads: its splits' share of what its rows see. */
 static attention_source item_source(const attention_job *j, const octavo_attention_item *item) {
     const octavo_attention_batch *batch = &j->plan->batch;
+    const octavo_attention_splits *splits = &j->plan->limits.splits;
     const int64_t last = item->token + item->n_tokens - 1;
-    const attention_range seen = {
-        attention_visible(batch, item->seq, item->token, &j->op->mask).begin,
-        attention_visible(batch, item->seq, last, &j->op->mask).end};
+    const int64_t begin = attention_visible(batch, item->seq, item->token, &j->op->mask).begin;
+    const int64_t end = attention_visible(batch, item->seq, last, &j->op->mask).end;
+    const attention_range seen = {octavo_attention_local_position(splits, begin),
+                                  octavo_attention_local_position(splits, end)};
     return (attention_source){
         .cache = (const uint8_t *)j->op->kv_cache + (size_t)item->head * j->pages.head_bytes,
         .table = batch->block_tables + item->seq * batch->pages_per_seq,
@@ -172,18 +185,20 @@ static void attend_item(attention_job *j) {
         load_query(j, r, first_row + attention_query_token(j, r));
     if (j->seen.begin == j->seen.end) {
         attend_nothing(j, rows);
-    } else if (item->join < 0 &&
+    } else if (!keeps_splits(j) &&
                j->seen.begin / OCTAVO_KV_SPLIT == (j->seen.end - 1) / OCTAVO_KV_SPLIT) {
         /* nothing to fold */
         attend_split(j, j->seen, &(attention_sums){s->total, s->total_max, s->total_sum});
     } else {
         attend_splits(j);
     }
-    if (item->join >= 0) return;
-    for (int32_t r = 0; r < rows; r++)
-        octavo_attention_store_output(j->kernels, j->op, heads,
-                                      first_row + attention_query_token(j, r), query_head(j, r),
-                                      s->total + r * j->width, s->total_max[r], s->total_sum[r]);
+    if (keeps_splits(j)) return;
+    for (int32_t r = 0; r < rows; r++) {
+        const int32_t head = query_head(j, r);
+        uint8_t *to = attention_output(j->op, first_row + attention_query_token(j, r), head);
+        octavo_attention_store_output(j->kernels, j->op, heads, head, to, s->total + r * j->width,
+                                      s->total_max[r], s->total_sum[r]);
+    }
 }
 
 /* A plan may be wider than the layer, never narrower. */
@@ -209,6 +224,7 @@ void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention
         .q_width = octavo_attention_query_width(heads),
         .width = octavo_attention_width(heads),
     };
+    if (!plan->limits.splits.is_cache_dealt) j.pages.splits = plan->limits.splits;
     /* whoever computes along: only the types and the level decide how a sum is added up */
     const bool is_bf16 = op->kv_dtype == OCTAVO_DTYPE_BF16;
     j.pairs_keys =

@@ -102,9 +102,31 @@ typedef struct octavo_attention_tuning {
     int64_t kv_positions;  /* that a head visits before the next head does */
 } octavo_attention_tuning;
 
+/* Kv splits, OCTAVO_KV_SPLIT absolute positions each, dealt to ranks: this one attends splits s
+ * with s % n_parts == part. Phase 2 then leaves records (below) of what its rows see there. */
+typedef struct octavo_attention_splits {
+    int32_t n_parts; /* 0 or 1: all splits are here, and there are no records */
+    int32_t part;
+    bool is_cache_dealt; /* the cache has the part's positions alone, and block_tables go by local
+                            ones (octavo_attention_local_position); page_size divides
+                            OCTAVO_KV_SPLIT. Phase 1 is given all new keys and writes its own. */
+} octavo_attention_splits;
+
+/* How many positions before this one are the part's: the local position of one that is, and what of
+ * a context of so many positions is here. */
+static inline int64_t octavo_attention_local_position(const octavo_attention_splits *splits,
+                                                      int64_t position) {
+    if (splits->n_parts <= 1) return position;
+    const int64_t split = position / OCTAVO_KV_SPLIT, turn = split % splits->n_parts;
+    const int64_t before = split / splits->n_parts * OCTAVO_KV_SPLIT;
+    if (turn == splits->part) return before + position % OCTAVO_KV_SPLIT;
+    return turn < splits->part ? before : before + OCTAVO_KV_SPLIT;
+}
+
 /* Sizes a plan and its workspace once, for every step to come. */
 typedef struct octavo_attention_limits {
     octavo_attention_heads heads;
+    octavo_attention_splits splits;
     int64_t max_tokens; /* largest n_tokens */
     int64_t max_seqs;   /* largest n_seqs */
     int32_t n_threads;
@@ -128,6 +150,7 @@ typedef struct octavo_attention_plan {
     int64_t n_items;
     octavo_attention_join *joins; /* [n_joins] */
     int64_t n_joins;
+    int64_t *records; /* [n_parts][max_seqs + 1]; see records.c */
     atomic_int_fast64_t next_item;
 } octavo_attention_plan;
 
@@ -190,6 +213,8 @@ typedef struct octavo_attention_op {
     bool quantise_output; /* the output is divided by output_scale and clipped */
     float output_scale;
     bool update_kv_cache; /* write keys and values into the cache first */
+    void *records;        /* with n_parts > 1: where phase 2 leaves the part's, aligned to
+                             OCTAVO_ALIGN; output is unused until they are merged */
 } octavo_attention_op;
 
 /* Fills in strides of dense arrays, neutral scales (all 1; no mask but the causal one, no cap,
@@ -213,7 +238,8 @@ int64_t octavo_attention_lanes(int64_t head_dim);
  */
 int64_t octavo_attention_slot_elements(const octavo_attention_heads *heads, octavo_dtype kv_dtype);
 
-/* Phase 1, on every thread: writes the new tokens' slots and clears the output rows of no sequence.
+/* Phase 1, on every thread: writes the new tokens' slots and clears the output rows of no sequence
+ * (with n_parts > 1 their merging does).
  * Always called, also without update_kv_cache: it makes the plan ready for phase 2. */
 void octavo_attention_update(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
                              const octavo_attention_op *op, int thread, int n_threads);
@@ -228,5 +254,55 @@ void octavo_attention_attend(octavo_attention_plan *plan, const octavo_attention
 void octavo_attention_merge(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
                             const octavo_attention_op *op, void *workspace, int thread,
                             int n_threads);
+
+/* --- with n_parts > 1, instead of phase 3 ---
+ *
+ * Ranks that share the splits of a batch make plans of the same batch, mask, heads and n_parts
+ * (block_tables and part may differ), run phases 1 and 2, and have a barrier between them. Then any
+ * of them merges any piece of the output from the records of all parts. A record is of one row,
+ * head and split: f32 max and sum of the softmax, 14 f32 that mean nothing, and the accumulator's
+ * lanes, value_dim up to a multiple of 16. Those of a part lie row by row, head by head, splits
+ * ascending; a row has them for what of the plan's mask its sequence sees, so short sequences have
+ * few and some parts none. Rows of no sequence have none. */
+
+/* Rows and query heads of a plan's batch; of all: {0, n_tokens, 0, n_q_heads}. */
+typedef struct octavo_attention_piece {
+    int64_t row_begin;
+    int64_t row_end;
+    int32_t head_begin;
+    int32_t head_end;
+} octavo_attention_piece;
+
+size_t octavo_attention_record_bytes(const octavo_attention_heads *heads);
+
+/* Most bytes that the records of one part take. most_seen: positions that the rows of a sequence
+ * see together; with a window, no more than it, the rows and OCTAVO_KV_SPLIT. 0 if it does not fit
+ * size_t. */
+size_t octavo_attention_records_bytes(const octavo_attention_limits *limits, int64_t most_seen);
+
+/* Records that a part has of a piece: what goes from rank to rank. */
+int64_t octavo_attention_piece_records(const octavo_attention_plan *plan, int32_t part,
+                                       const octavo_attention_piece *piece);
+
+/* Which record of a buffer that holds those of `held` is that of a row, head and split of it. The
+ * row's sequence sees the split, and it is the part's. */
+int64_t octavo_attention_record(const octavo_attention_plan *plan, int32_t part,
+                                const octavo_attention_piece *held, int64_t row, int32_t head,
+                                int64_t split);
+
+/* Takes the records of a piece out of a buffer with those of all, as op->records: to has
+ * piece_records of them then. */
+void octavo_attention_copy_records(const octavo_attention_plan *plan, int32_t part, const void *all,
+                                   const octavo_attention_piece *piece, void *to);
+
+/* On every thread: the output of a piece from parts [n_parts], which hold the records of `held`
+ * each (NULL where there are none) and are only read. Row row_begin and head head_begin of the
+ * piece go to op->output, the others by its strides; rows of no sequence become 0. op->sink and
+ * op->v_scales are those of all heads of the plan. */
+void octavo_attention_merge_records(const octavo_attention_plan *plan,
+                                    const octavo_attention_kernels *kernels,
+                                    const octavo_attention_op *op, const void *const *parts,
+                                    const octavo_attention_piece *held,
+                                    const octavo_attention_piece *piece, int thread, int n_threads);
 
 #endif

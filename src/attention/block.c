@@ -41,7 +41,8 @@ static bool resolve(const attention_job *j, attention_range range, int64_t index
     b->end = (int)(part.end - b->first);
     b->is_full = j->full.begin <= b->first && j->full.end >= b->first + BLOCK;
 
-    int64_t page = part.begin / batch->page_size, slot = part.begin % batch->page_size;
+    const int64_t first = attention_cache_position(&j->plan->limits.splits, part.begin);
+    int64_t page = first / batch->page_size, slot = first % batch->page_size;
     const uint8_t *base = cache + pages[page] * page_bytes;
     const size_t group_bytes = j->pages.group_bytes;
     b->scales[b->begin] = base + j->pages.scale_offset + (size_t)slot * sizeof(float);

@@ -32,7 +32,8 @@ static inline int32_t attention_query_head(const octavo_attention_heads *heads, 
 
 /* Query tokens [token, token + n_tokens) of sequence `seq`, kv heads [head, head + n_heads), of
  * each of their groups the query heads [group, group + n_group), over kv splits [split, split +
- * n_splits). Its rows are ordered by head, token, group. All are of one strip. */
+ * n_splits), counted among the part's (attention_split). Its rows are ordered by head, token,
+ * group. All are of one strip. */
 struct octavo_attention_item {
     int32_t seq;
     int32_t token;
@@ -102,7 +103,48 @@ static inline attention_range attention_visible(const octavo_attention_batch *ba
     return seen;
 }
 
-/* The record of one row and one split in the workspace: max, sum, then width lanes from float
+/* Whether phase 2 leaves records to others. */
+static inline bool attention_is_dealt(const octavo_attention_limits *limits) {
+    return limits->splits.n_parts > 1;
+}
+
+/* Split i of those that the part has. */
+static inline int64_t attention_split(const octavo_attention_splits *splits, int64_t i) {
+    return splits->n_parts > 1 ? i * splits->n_parts + splits->part : i;
+}
+
+/* Splits [begin, end) that rows of a sequence see, by the plan's mask; it has rows. None where its
+ * context is empty. */
+static inline attention_range attention_seen_splits(const octavo_attention_plan *plan,
+                                                    int64_t seq) {
+    const int64_t last = attention_query_length(&plan->batch, seq) - 1;
+    const int64_t begin = attention_visible(&plan->batch, seq, 0, &plan->mask).begin;
+    const int64_t end = attention_visible(&plan->batch, seq, last, &plan->mask).end;
+    return (attention_range){begin / OCTAVO_KV_SPLIT,
+                             (end + OCTAVO_KV_SPLIT - 1) / OCTAVO_KV_SPLIT};
+}
+
+/* Those of them that a part has, counted among its own. */
+static inline attention_range attention_own_splits(const octavo_attention_splits *splits,
+                                                   attention_range seen) {
+    return (attention_range){
+        octavo_attention_local_position(splits, seen.begin * OCTAVO_KV_SPLIT) / OCTAVO_KV_SPLIT,
+        octavo_attention_local_position(splits, seen.end * OCTAVO_KV_SPLIT) / OCTAVO_KV_SPLIT};
+}
+
+/* Where a context's position lies among those that the cache has. */
+static inline int64_t attention_cache_position(const octavo_attention_splits *splits,
+                                               int64_t position) {
+    return splits->is_cache_dealt ? octavo_attention_local_position(splits, position) : position;
+}
+
+/* Fills in plan->records. */
+void octavo_attention_count_records(octavo_attention_plan *plan);
+/* The record of a sequence's token, head and split in op->records. */
+float *octavo_attention_own_record(const octavo_attention_plan *plan, void *records, int64_t seq,
+                                   int64_t token, int32_t head, int64_t split);
+
+/* The record of one row and one split: max, sum, then width lanes from float
  * OCTAVO_ATTENTION_PART_HEAD on. */
 #define OCTAVO_ATTENTION_PART_HEAD 16
 
@@ -153,8 +195,10 @@ typedef struct attention_pages {
     size_t group_bytes;  /* COLUMNS: of the keys of OCTAVO_KEY_GROUP positions; 0: keys are rows */
     size_t key_words;    /* 32-bit words of a key */
     size_t scale_offset; /* of a page's first key scale, 0: slots have none */
-    size_t scale_head_bytes;   /* between two heads */
-    size_t value_scale_offset; /* from a key's scale to the value's */
+    size_t scale_head_bytes;        /* between two heads */
+    size_t value_scale_offset;      /* from a key's scale to the value's */
+    octavo_attention_splits splits; /* of its positions only these are read; those that are not in
+                                       the cache do not count */
 } attention_pages;
 
 attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
@@ -164,10 +208,15 @@ attention_pages octavo_attention_pages(const octavo_attention_heads *heads,
 void octavo_attention_load_query(float *out, const octavo_attention_kernels *kernels,
                                  const octavo_attention_op *op, int64_t row, int32_t head,
                                  int32_t head_dim);
-/* The output row of an accumulator with its max and sum: sink, division, scale, rounding. */
+/* Where the output of a row and head goes. */
+static inline uint8_t *attention_output(const octavo_attention_op *op, int64_t row, int32_t head) {
+    const int64_t element = row * op->out_token_stride + head * op->out_head_stride;
+    return (uint8_t *)op->output + element * (int64_t)octavo_dtype_size(op->out_dtype);
+}
+/* The output of an accumulator with its max and sum: sink, division, scale, rounding. */
 void octavo_attention_store_output(const octavo_attention_kernels *kernels,
                                    const octavo_attention_op *op,
-                                   const octavo_attention_heads *heads, int64_t row, int32_t head,
+                                   const octavo_attention_heads *heads, int32_t head, uint8_t *to,
                                    const float *acc, float max, float sum);
 
 #endif

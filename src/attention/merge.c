@@ -20,8 +20,8 @@ static void join_row(const octavo_attention_plan *plan, const octavo_attention_k
                        part + OCTAVO_ATTENTION_PART_HEAD, part[0], part[1],
                        octavo_attention_width(heads));
     }
-    octavo_attention_store_output(kernels, op, heads,
-                                  plan->batch.query_start_loc[join->seq] + join->token, head,
+    const int64_t row = plan->batch.query_start_loc[join->seq] + join->token;
+    octavo_attention_store_output(kernels, op, heads, head, attention_output(op, row, head),
                                   total + OCTAVO_ATTENTION_PART_HEAD, total[0], total[1]);
 }
 

@@ -101,10 +101,12 @@ static int64_t max_items(const octavo_attention_limits *limits) {
 
 /* Of a strip. */
 static int64_t max_joins(const octavo_attention_limits *limits) {
+    if (attention_is_dealt(limits)) return 0;
     return min64(limits->max_tokens, (int64_t)PARTS_PER_THREAD * limits->n_threads);
 }
 
 int64_t octavo_attention_max_parts(const octavo_attention_limits *limits) {
+    if (attention_is_dealt(limits)) return 0;
     return (int64_t)PARTS_PER_THREAD * limits->n_threads * limits->heads.n_q_heads;
 }
 
@@ -124,11 +126,13 @@ int octavo_attention_strips(const octavo_attention_heads *heads,
 }
 
 size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits) {
-    size_t items, joins, sum;
+    const size_t n_parts = attention_is_dealt(limits) ? (size_t)limits->splits.n_parts : 0;
+    size_t items, joins, records, sum;
     if (!octavo_size_mul((size_t)max_items(limits), sizeof(item), &items) ||
         !octavo_size_mul((size_t)max_joins(limits) * ATTENTION_MOST_STRIPS,
                          sizeof(octavo_attention_join), &joins) ||
-        !octavo_size_add(items, joins, &sum))
+        !octavo_size_mul(n_parts, ((size_t)limits->max_seqs + 1) * sizeof(int64_t), &records) ||
+        !octavo_size_add(items, joins, &sum) || !octavo_size_add(sum, records, &sum))
         return 0;
     return sum;
 }
@@ -164,7 +168,10 @@ static int64_t sequence_cost(const octavo_attention_plan *plan, const attention_
                   .n_tokens = (int32_t)q_len,
                   .n_heads = strip->n_heads,
                   .n_group = strip->n_group};
-    return cost_of(&plan->batch, &whole, mask);
+    const attention_range seen = attention_seen_splits(plan, seq);
+    const attention_range own = attention_own_splits(&plan->limits.splits, seen);
+    const int64_t cost = cost_of(&plan->batch, &whole, mask), all = seen.end - seen.begin;
+    return all > 0 ? cost * (own.end - own.begin) / all : cost;
 }
 
 /* --- cutting --- */
@@ -194,8 +201,8 @@ static cut cut_sequence(const octavo_attention_plan *plan, budget *left, int64_t
     cut fine = coarse;
     int64_t wanted = ceil_div(sequence_cost(plan, strip, seq, left->mask), left->target);
     if (n_threads == 1 || wanted <= pieces(&coarse)) return coarse;
-    if (q_len <= JOIN_TOKENS && q_len * n_splits <= left->parts)
-        cut_finer(&fine, &fine.splits, n_splits, wanted);
+    const bool may_join = attention_is_dealt(&plan->limits) || q_len * n_splits <= left->parts;
+    if (q_len <= JOIN_TOKENS && may_join) cut_finer(&fine, &fine.splits, n_splits, wanted);
     cut_finer(&fine, &fine.heads, strip->n_heads, wanted);
     int64_t tokens = ceil_div(LEAST_ROWS, ceil_div(strip->n_group, fine.groups));
     cut_finer(&fine, &fine.tokens, ceil_div(q_len, tokens), wanted);
@@ -244,16 +251,19 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
     const attention_strip *strip = left->strip;
     const int64_t q_len = attention_query_length(batch, seq);
     if (q_len == 0) return;
-    const int64_t split = attention_visible(batch, seq, 0, left->mask).begin / OCTAVO_KV_SPLIT;
-    const attention_range last = attention_visible(batch, seq, q_len - 1, left->mask);
-    const int64_t n_splits = last.end > 0 ? (last.end - 1) / OCTAVO_KV_SPLIT - split + 1 : 1;
+    const attention_range seen = attention_seen_splits(plan, seq);
+    const attention_range own = attention_own_splits(&plan->limits.splits, seen);
+    int64_t n_splits = own.end - own.begin, all = seen.end - seen.begin;
+    if (n_splits == 0 && attention_is_dealt(&plan->limits)) return;
+    if (all == 0) n_splits = all = 1; /* rows that see nothing are an item, too */
     const cut c = cut_sequence(plan, left, seq, n_splits);
-    const int32_t join = c.splits > 1 ? add_joins(plan, left, seq, split, n_splits) : -1;
+    const bool is_joined = c.splits > 1 && !attention_is_dealt(&plan->limits);
+    const int32_t join = is_joined ? add_joins(plan, left, seq, own.begin, n_splits) : -1;
     for (int64_t i = 0; i < pieces(&c); i++) {
         item it = {.seq = (int32_t)seq, .join = join};
         int64_t rest = i;
         piece(n_splits, c.splits, rest % c.splits, &it.split, &it.n_splits);
-        it.split += (int32_t)split;
+        it.split += (int32_t)own.begin;
         rest /= c.splits;
         piece(strip->n_group, c.groups, rest % c.groups, &it.group, &it.n_group);
         it.group += strip->group;
@@ -261,7 +271,7 @@ static void add_items(octavo_attention_plan *plan, budget *left, int64_t seq) {
         piece(strip->n_heads, c.heads, rest % c.heads, &it.head, &it.n_heads);
         it.head += strip->head;
         piece(q_len, c.tokens, rest / c.heads, &it.token, &it.n_tokens);
-        it.cost = cost_of(batch, &it, left->mask) * it.n_splits / n_splits;
+        it.cost = cost_of(batch, &it, left->mask) * it.n_splits / all;
         plan->items[plan->n_items++] = it;
     }
     octavo_assert(plan->n_items <= max_items(&plan->limits));
@@ -294,6 +304,8 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
                                 const octavo_attention_batch *batch, octavo_attention_mask mask,
                                 void *memory) {
     octavo_assert(batch->n_seqs <= limits->max_seqs && batch->n_tokens <= limits->max_tokens);
+    octavo_assert(!attention_is_dealt(limits) || !limits->splits.is_cache_dealt ||
+                  OCTAVO_KV_SPLIT % batch->page_size == 0);
     plan->limits = *limits;
     plan->batch = *batch;
     plan->mask = mask;
@@ -301,6 +313,8 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
     plan->n_items = 0;
     plan->joins = (void *)(plan->items + max_items(limits));
     plan->n_joins = 0;
+    plan->records = (void *)(plan->joins + max_joins(limits) * ATTENTION_MOST_STRIPS);
+    if (attention_is_dealt(limits)) octavo_attention_count_records(plan);
     atomic_init(&plan->next_item, 0);
 
     attention_strip strips[ATTENTION_MOST_STRIPS];

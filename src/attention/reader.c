@@ -52,9 +52,15 @@ static bool next_page(attention_reader *r) {
         r->next = from->range.begin;
         r->before = r->given;
     }
-    const int64_t page = r->next / pages->page_size, slot = r->next % pages->page_size;
-    int64_t n = pages->page_size - slot;
-    if (n > from->range.end - r->next) n = from->range.end - r->next;
+    int64_t position = r->next, n = from->range.end - r->next;
+    if (pages->splits.n_parts > 1) {
+        const int64_t in_split = r->next % OCTAVO_KV_SPLIT;
+        position =
+            attention_split(&pages->splits, r->next / OCTAVO_KV_SPLIT) * OCTAVO_KV_SPLIT + in_split;
+        if (n > OCTAVO_KV_SPLIT - in_split) n = OCTAVO_KV_SPLIT - in_split;
+    }
+    const int64_t page = position / pages->page_size, slot = position % pages->page_size;
+    if (n > pages->page_size - slot) n = pages->page_size - slot;
     const uint8_t *base = from->cache + from->table[page] * pages->page_bytes;
     octavo_ahead *a = &r->ahead;
     if (pages->layout == OCTAVO_KV_COLUMNS && n == pages->page_size && n <= BLOCK) {

@@ -16,7 +16,7 @@
 typedef struct attention_source {
     const uint8_t *cache;  /* of its first head */
     const int32_t *table;  /* page ids of the sequence */
-    attention_range range; /* of positions */
+    attention_range range; /* of positions, counted among those that are read */
     int32_t n_heads;
 } attention_source;
 

@@ -76,15 +76,13 @@ void octavo_attention_load_query(float *out, const octavo_attention_kernels *ker
 
 void octavo_attention_store_output(const octavo_attention_kernels *kernels,
                                    const octavo_attention_op *op,
-                                   const octavo_attention_heads *heads, int64_t row, int32_t head,
+                                   const octavo_attention_heads *heads, int32_t head, uint8_t *to,
                                    const float *acc, float max, float sum) {
     const int64_t n = octavo_attention_value_dim(heads);
     float scale = op->v_scale;
     if (op->v_scales) scale *= op->v_scales[octavo_attention_kv_head(heads, head)];
     if (op->sink) scale *= kernels->sink(op->sink[head], &max, &sum);
     scale /= sum;
-    const int64_t element = row * op->out_token_stride + head * op->out_head_stride;
-    uint8_t *to = (uint8_t *)op->output + element * (int64_t)octavo_dtype_size(op->out_dtype);
     float result[OCTAVO_ATTENTION_MAX_DIM];
     kernels->store[OCTAVO_DTYPE_F32](result, acc, scale, n);
     /* of two NaN an instruction keeps its first, so whose bits come out depends on the tile */

@@ -17,6 +17,7 @@ typedef struct slot_writer {
     const octavo_attention_op *op;
     const octavo_attention_kernels *kernels;
     const octavo_attention_heads *heads;
+    const octavo_attention_splits *splits;
     attention_pages pages;
     size_t new_size; /* bytes of an element of keys and values */
     size_t kv_size;  /* of the cache */
@@ -135,7 +136,10 @@ static void write_tokens(const slot_writer *w, const octavo_attention_batch *bat
     if (begin < first) begin = first;
     if (end > last) end = last;
     for (int64_t token = begin; token < end; token++) {
-        int64_t position = before + token - first;
+        const int64_t absolute = before + token - first;
+        const int64_t position = attention_cache_position(w->splits, absolute);
+        /* another part's are before those that follow */
+        if (attention_cache_position(w->splits, absolute + 1) == position) continue;
         uint8_t *page =
             (uint8_t *)w->op->kv_cache + pages[position / batch->page_size] * w->pages.page_bytes;
         write_slot(w, page, position % batch->page_size, token);
@@ -145,11 +149,9 @@ static void write_tokens(const slot_writer *w, const octavo_attention_batch *bat
 static void clear_output(const octavo_attention_op *op, const octavo_attention_heads *heads,
                          int64_t token) {
     const int64_t size = (int64_t)octavo_dtype_size(op->out_dtype);
-    for (int32_t a = 0; a < heads->n_q_heads; a++) {
-        int64_t element = token * op->out_token_stride + a * op->out_head_stride;
-        memset((uint8_t *)op->output + element * size, 0,
+    for (int32_t a = 0; a < heads->n_q_heads; a++)
+        memset(attention_output(op, token, a), 0,
                (size_t)(octavo_attention_value_dim(heads) * size));
-    }
 }
 
 void octavo_attention_update(octavo_attention_plan *plan, const octavo_attention_kernels *kernels,
@@ -162,7 +164,7 @@ void octavo_attention_update(octavo_attention_plan *plan, const octavo_attention
     octavo_pool_share(batch->n_tokens, 1, thread, n_threads, &begin, &end);
     const int64_t live = batch->n_seqs > 0 ? batch->query_start_loc[0] : batch->n_tokens;
     const int64_t dead = batch->n_seqs > 0 ? batch->query_start_loc[batch->n_seqs] : 0;
-    for (int64_t token = begin; token < end; token++) {
+    for (int64_t token = begin; token < end && !attention_is_dealt(&plan->limits); token++) {
         if (token < live || token >= dead) clear_output(op, heads, token);
     }
     if (!op->update_kv_cache || batch->n_seqs == 0) return;
@@ -170,6 +172,7 @@ void octavo_attention_update(octavo_attention_plan *plan, const octavo_attention
         .op = op,
         .kernels = kernels,
         .heads = heads,
+        .splits = &plan->limits.splits,
         .pages = octavo_attention_pages(heads, op, batch->page_size),
         .new_size = octavo_dtype_size(op->new_dtype),
         .kv_size = octavo_dtype_size(op->kv_dtype),

@@ -18,14 +18,14 @@ static float random_number(share_world *w) {
     return (float)(share_below(w, 1 << 24) - (1 << 23)) / 8388608.0f;
 }
 
-static void *alloc(size_t bytes) {
+void *share_alloc(size_t bytes) {
     void *memory = octavo_alloc_aligned(bytes > 0 ? bytes : 1);
     assert_non_null(memory);
     return memory;
 }
 
 static float *random_rows(share_world *w, int64_t n) {
-    float *rows = alloc((size_t)n * sizeof *rows);
+    float *rows = share_alloc((size_t)n * sizeof *rows);
     for (int64_t i = 0; i < n; i++)
         rows[i] = random_number(w);
     return rows;
@@ -60,6 +60,17 @@ static void make_cache(share_world *w) {
     w->op.quantise_new = is_narrow && !w->op.slot_scales;
 }
 
+static void make_masks(share_world *w) {
+    octavo_attention_mask *mask = &w->op.mask;
+    if (share_below(w, 3) == 0) mask->window = 1 + share_below(w, share_below(w, 2) ? 2500 : 90);
+    if (share_below(w, 5) == 0) mask->chunk = 1 + share_below(w, 1500);
+    if (share_below(w, 4) == 0)
+        mask->type =
+            share_below(w, 2) ? OCTAVO_ATTENTION_ENCODER : OCTAVO_ATTENTION_ENCODER_DECODER;
+    w->plan_mask = *mask;
+    if (share_below(w, 3) == 0) w->plan_mask.window = 0;
+}
+
 static void make_options(share_world *w) {
     octavo_attention_op *op = &w->op;
     static const octavo_dtype dtypes[] = {OCTAVO_DTYPE_F32, OCTAVO_DTYPE_F32, OCTAVO_DTYPE_BF16,
@@ -68,9 +79,6 @@ static void make_options(share_world *w) {
     op->out_dtype = dtypes[share_below(w, 4)];
     op->scale = 0.3f;
     if (share_below(w, 4) == 0) op->soft_cap = 3.0f;
-    if (share_below(w, 3) == 0) op->mask.window = 1 + share_below(w, share_below(w, 2) ? 2500 : 90);
-    if (share_below(w, 5) == 0) op->mask.chunk = 1 + share_below(w, 1500);
-    if (share_below(w, 5) == 0) op->mask.type = OCTAVO_ATTENTION_ENCODER;
     if (share_below(w, 3) == 0) op->sink = w->sink;
     if (share_below(w, 4) == 0) op->alibi_slopes = w->slopes;
     if (op->quantise_new || share_below(w, 4) == 0) op->k_scales = w->k_scales;
@@ -90,17 +98,22 @@ static void make_options(share_world *w) {
  * them. */
 static void make_sequences(share_world *w, int32_t most) {
     const int kind = share_below(w, 4);
+    const bool is_cross = w->op.mask.type == OCTAVO_ATTENTION_ENCODER_DECODER;
     int32_t longest = 1;
     w->n_seqs = share_below(w, 12) == 0 ? 0 : 1 + share_below(w, SHARE_MOST_SEQS);
     w->starts[0] = share_below(w, 3) == 0 ? share_below(w, 4) : 0;
+    w->key_starts[0] = w->starts[0];
     for (int i = 0; i < w->n_seqs; i++) {
-        const int32_t len = 1 + share_below(w, share_below(w, 2) ? most : 150);
+        int32_t len = 1 + share_below(w, share_below(w, 2) ? most : 150);
         int32_t rows = kind == 0 ? 1 : kind == 1 ? 1 + share_below(w, 120) : 1 + share_below(w, 9);
         if (kind == 3 && share_below(w, 3) == 0) rows = share_below(w, 2) * 60;
         if (rows > len) rows = len;
+        w->starts[i + 1] = w->starts[i] + rows;
+        if (is_cross && share_below(w, 3) == 0) rows = len = 0; /* rows that see nothing */
+        if (is_cross && share_below(w, 2)) rows = 0;
         w->kv_lens[i] = len;
         w->old_lens[i] = len - rows;
-        w->starts[i + 1] = w->starts[i] + rows;
+        w->key_starts[i + 1] = w->key_starts[i] + rows;
         w->old_starts[i + 1] = w->old_starts[i] + len - rows;
         if (len > longest) longest = len;
     }
@@ -113,7 +126,7 @@ static void make_queries(share_world *w) {
     float *wide = random_rows(w, n);
     octavo_attention_kernels kernels;
     octavo_attention_kernels_init(&kernels, (octavo_cpu_flags){0});
-    w->queries = alloc((size_t)n * sizeof(float));
+    w->queries = share_alloc((size_t)n * sizeof(float));
     kernels.store[w->op.q_dtype](w->queries, wide, 1.0f, n);
     octavo_free_aligned(wide);
 }
@@ -122,13 +135,14 @@ void share_make(share_world *w, uint32_t seed, int32_t most) {
     *w = (share_world){.random = seed * 2654435761u + 1};
     make_heads(w);
     make_cache(w);
+    make_masks(w);
     make_options(w);
     make_sequences(w, most);
     make_queries(w);
     const int64_t keys = (int64_t)w->heads.n_kv_heads * w->heads.head_dim;
     const int64_t values = (int64_t)w->heads.n_kv_heads * w->heads.value_dim;
-    w->keys = random_rows(w, w->starts[w->n_seqs] * keys);
-    w->values = random_rows(w, w->starts[w->n_seqs] * values);
+    w->keys = random_rows(w, w->key_starts[w->n_seqs] * keys);
+    w->values = random_rows(w, w->key_starts[w->n_seqs] * values);
     w->old_keys = random_rows(w, w->old_starts[w->n_seqs] * keys);
     w->old_values = random_rows(w, w->old_starts[w->n_seqs] * values);
 }
@@ -152,168 +166,4 @@ const char *share_describe(const share_world *w) {
              w->op.slot_scales ? ", slot scales" : "", w->op.sink ? ", sinks" : "",
              w->op.alibi_slopes ? ", ALiBi" : "", w->isa ? ", scalar" : "");
     return text;
-}
-
-/* --- a rank --- */
-
-share_part share_whole(const share_world *w, int threads) {
-    return (share_part){.q_end = w->heads.n_q_heads,
-                        .kv_end = w->heads.n_kv_heads,
-                        .row_end = w->n_tokens,
-                        .threads = threads};
-}
-
-typedef struct rank {
-    octavo_attention_limits limits;
-    octavo_attention_plan plan;
-    octavo_attention_kernels kernels;
-    octavo_attention_op op;
-    octavo_pool *pool;
-    void *memory, *workspace;
-    uint8_t *cache, *out;
-    int32_t *tables;
-} rank;
-
-static void update(void *arg, int thread, int n_threads) {
-    rank *r = arg;
-    octavo_attention_update(&r->plan, &r->kernels, &r->op, thread, n_threads);
-}
-
-static void step(void *arg, int thread, int n_threads) {
-    rank *r = arg;
-    octavo_attention_update(&r->plan, &r->kernels, &r->op, thread, n_threads);
-    octavo_pool_barrier(r->pool, thread);
-    octavo_attention_attend(&r->plan, &r->kernels, &r->op, r->workspace, thread);
-    octavo_pool_barrier(r->pool, thread);
-    octavo_attention_merge(&r->plan, &r->kernels, &r->op, r->workspace, thread, n_threads);
-}
-
-/* Pages in random order. */
-static void make_tables(share_world *w, rank *r, int64_t n_pages) {
-    r->tables = alloc((size_t)n_pages * sizeof *r->tables);
-    for (int32_t i = 0; i < n_pages; i++) {
-        const int32_t j = share_below(w, i + 1);
-        r->tables[i] = r->tables[j];
-        r->tables[j] = i;
-    }
-}
-
-/* The world's options with the rank's own heads. */
-static void make_op(const share_world *w, const share_part *part, rank *r) {
-    const octavo_attention_heads *heads = &r->limits.heads;
-    octavo_attention_op own;
-    octavo_attention_op_init(&own, heads, w->op.kv_dtype, w->op.layout, w->page_size);
-    r->op = w->op;
-    r->op.slot_stride = own.slot_stride;
-    r->op.page_stride = own.page_stride;
-    r->op.page_stride = octavo_attention_page_stride(&r->op, heads, w->page_size);
-    r->op.out_token_stride = own.out_token_stride;
-    r->op.k_token_stride = w->heads.n_kv_heads * (int64_t)heads->head_dim;
-    r->op.v_token_stride = w->heads.n_kv_heads * (int64_t)heads->value_dim;
-    r->op.q_token_stride = w->heads.n_q_heads * (int64_t)heads->head_dim;
-    if (r->op.sink) r->op.sink += part->q_begin;
-    if (r->op.alibi_slopes) r->op.alibi_slopes += part->q_begin;
-    if (r->op.k_scales) r->op.k_scales += part->kv_begin;
-    if (r->op.v_scales) r->op.v_scales += part->kv_begin;
-}
-
-static void make_rank(share_world *w, const share_part *part, rank *r) {
-    octavo_cpu_flags flags;
-    octavo_error error;
-    *r = (rank){.limits = {.heads = w->heads,
-                           .max_tokens = part->row_end - part->row_begin,
-                           .max_seqs = w->n_seqs,
-                           .n_threads = part->threads}};
-    r->limits.heads.n_q_heads = part->q_end - part->q_begin;
-    r->limits.heads.n_kv_heads = part->kv_end - part->kv_begin;
-    r->limits.heads.first = part->q_begin - part->kv_begin * w->heads.group;
-    assert_int_equal(octavo_cpu_select(w->isa, &flags, &error), OCTAVO_OK);
-    octavo_attention_kernels_init(&r->kernels, flags);
-    assert_int_equal(octavo_pool_create(&r->pool, part->threads, false, &error), OCTAVO_OK);
-    make_op(w, part, r);
-    const int64_t n_pages = w->n_seqs * w->pages_per_seq;
-    const size_t bytes = (size_t)(n_pages * r->op.page_stride) * octavo_dtype_size(w->op.kv_dtype);
-    r->memory = alloc(octavo_attention_plan_bytes(&r->limits));
-    r->workspace = alloc(octavo_attention_workspace_bytes(&r->limits));
-    r->op.kv_cache = r->cache = alloc(bytes);
-    memset(r->cache, 0xff, bytes); /* NaN wherever nobody writes */
-    make_tables(w, r, n_pages);
-}
-
-static void use_keys(const share_world *w, const share_part *part, rank *r, const float *keys,
-                     const float *values) {
-    r->op.keys = keys + part->kv_begin * (int64_t)w->heads.head_dim;
-    r->op.values = values + part->kv_begin * (int64_t)w->heads.value_dim;
-}
-
-/* What was in the cache before the step. */
-static void fill_cache(const share_world *w, const share_part *part, rank *r) {
-    static const int32_t no_rows[SHARE_MOST_SEQS + 1];
-    const octavo_attention_batch before = {.n_seqs = w->n_seqs,
-                                           .page_size = w->page_size,
-                                           .pages_per_seq = w->pages_per_seq,
-                                           .kv_lens = w->old_lens,
-                                           .query_start_loc = no_rows,
-                                           .block_tables = r->tables,
-                                           .key_start_loc = w->old_starts};
-    octavo_attention_plan_make(&r->plan, &r->limits, &before, w->op.mask, r->memory);
-    use_keys(w, part, r, w->old_keys, w->old_values);
-    octavo_pool_run(r->pool, update, r);
-}
-
-static void run_step(const share_world *w, const share_part *part, rank *r) {
-    octavo_attention_batch batch = {.n_tokens = w->n_tokens,
-                                    .n_seqs = w->n_seqs,
-                                    .page_size = w->page_size,
-                                    .pages_per_seq = w->pages_per_seq,
-                                    .kv_lens = w->kv_lens,
-                                    .query_start_loc = w->starts,
-                                    .block_tables = r->tables};
-    const int64_t element =
-        part->row_begin * r->op.q_token_stride + part->q_begin * (int64_t)w->heads.head_dim;
-    int32_t starts[SHARE_MOST_SEQS + 1], positions[SHARE_MOST_SEQS];
-    if (part->row_begin > 0 || part->row_end < w->n_tokens) {
-        const octavo_attention_batch whole = batch;
-        octavo_attention_batch_rows(&whole, part->row_begin, part->row_end, starts, positions,
-                                    &batch);
-    }
-    octavo_attention_plan_make(&r->plan, &r->limits, &batch, w->op.mask, r->memory);
-    use_keys(w, part, r, w->keys, w->values);
-    r->op.queries = (uint8_t *)w->queries + element * (int64_t)octavo_dtype_size(w->op.q_dtype);
-    octavo_pool_run(r->pool, step, r);
-}
-
-size_t share_head_bytes(const share_world *w) {
-    return (size_t)w->heads.value_dim * octavo_dtype_size(w->op.out_dtype);
-}
-
-uint8_t *share_run(share_world *w, const share_part *part) {
-    rank r;
-    make_rank(w, part, &r);
-    const size_t bytes = (size_t)(part->row_end - part->row_begin) *
-                         (size_t)r.limits.heads.n_q_heads * share_head_bytes(w);
-    r.op.output = r.out = alloc(bytes);
-    memset(r.out, 0xa5, bytes);
-    fill_cache(w, part, &r);
-    run_step(w, part, &r);
-    octavo_pool_destroy(&r.pool);
-    octavo_free_aligned(r.memory);
-    octavo_free_aligned(r.workspace);
-    octavo_free_aligned(r.cache);
-    octavo_free_aligned(r.tables);
-    return r.out;
-}
-
-void share_compare(const share_world *w, const uint8_t *want, const uint8_t *got, int64_t row,
-                   int64_t n_rows, int32_t head, int32_t n_heads, const char *what) {
-    const size_t bytes = share_head_bytes(w);
-    for (int64_t t = 0; t < n_rows; t++) {
-        for (int32_t h = 0; h < n_heads; h++) {
-            const size_t from = (size_t)((row + t) * w->heads.n_q_heads + head + h) * bytes;
-            const size_t at = (size_t)(t * n_heads + h) * bytes;
-            if (memcmp(want + from, got + at, bytes) == 0) continue;
-            fail_msg("%s: row %d, head %d differs: %s", what, (int)(row + t), (int)(head + h),
-                     share_describe(w));
-        }
-    }
 }

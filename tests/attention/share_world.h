@@ -17,8 +17,9 @@ enum { SHARE_MOST_SEQS = 5, SHARE_MOST_HEADS = 16 };
 /* A step as one rank alone would run it. */
 typedef struct share_world {
     uint32_t random;
-    octavo_attention_heads heads; /* with `group` set */
-    octavo_attention_op op;       /* options; pointers and strides are a rank's */
+    octavo_attention_heads heads;    /* with `group` set */
+    octavo_attention_op op;          /* options; pointers and strides are a rank's */
+    octavo_attention_mask plan_mask; /* as wide as the op's or wider */
     const char *isa;
     int64_t page_size;
     int64_t pages_per_seq;
@@ -26,6 +27,7 @@ typedef struct share_world {
     int64_t n_seqs;
     int32_t kv_lens[SHARE_MOST_SEQS], old_lens[SHARE_MOST_SEQS];
     int32_t starts[SHARE_MOST_SEQS + 1];     /* first new row */
+    int32_t key_starts[SHARE_MOST_SEQS + 1]; /* of keys; others only for encoder-decoders */
     int32_t old_starts[SHARE_MOST_SEQS + 1]; /* first row of what is in the cache before */
     void *queries;                           /* [n_tokens, q heads, head_dim] */
     float *keys, *values;                    /* [n_tokens, kv heads, lanes] */
@@ -38,6 +40,7 @@ typedef struct share_world {
 typedef struct share_part {
     int32_t q_begin, q_end, kv_begin, kv_end; /* heads */
     int64_t row_begin, row_end;
+    octavo_attention_splits splits;
     int threads;
 } share_part;
 
@@ -49,9 +52,33 @@ void share_free(share_world *w);
 
 share_part share_whole(const share_world *w, int threads);
 
-/* What one rank comes to: [its rows, its query heads, value_dim] of out_dtype, the caller's to free
- * by octavo_free_aligned. */
+/* A rank while it runs. */
+typedef struct share_rank {
+    octavo_attention_limits limits;
+    octavo_attention_batch batch;
+    octavo_attention_plan plan;
+    octavo_attention_kernels kernels;
+    octavo_attention_op op;
+    octavo_pool *pool;
+    void *memory, *workspace;
+    uint8_t *cache;
+    int32_t *tables;
+    int32_t starts[SHARE_MOST_SEQS + 1], positions[SHARE_MOST_SEQS]; /* of some rows */
+} share_rank;
+
+/* With what was in the cache before, and a plan of the step. Output and records are the caller's to
+ * set. */
+void share_begin(share_world *w, const share_part *part, share_rank *rank);
+/* All phases. */
+void share_step(share_rank *rank);
+void share_end(share_rank *rank);
+
+/* What one rank comes to that has all splits: [its rows, its query heads, value_dim] of out_dtype,
+ * the caller's to free by octavo_free_aligned. */
 uint8_t *share_run(share_world *w, const share_part *part);
+
+/* Memory that an overrun of ends in an error where addresses are checked. */
+void *share_alloc(size_t bytes);
 
 /* Bytes of a head of the output. */
 size_t share_head_bytes(const share_world *w);

@@ -7,11 +7,11 @@
 #include "base/memory.h"
 #include "share_world.h"
 
-enum { TURNS = 150, MOST_RANKS = 4 };
+enum { TURNS = 100, MOST_RANKS = 4 };
 
 /* Query heads [q_begin, q_end), and kv heads that have all they read. */
 static share_part cut_heads(share_world *w, int32_t q_begin, int32_t q_end) {
-    share_part part = share_whole(w, 1 + share_below(w, 3));
+    share_part part = share_whole(w, 1 + share_below(w, 2));
     part.q_begin = q_begin;
     part.q_end = q_end;
     const int32_t group = w->heads.group, most = w->heads.n_kv_heads;
@@ -28,7 +28,7 @@ static void cut_heads_keep_bits(void **state) {
     for (uint32_t turn = 0; turn < TURNS; turn++) {
         share_world w;
         share_make(&w, turn, 3000);
-        const share_part whole = share_whole(&w, 1 + share_below(&w, 3));
+        const share_part whole = share_whole(&w, 1 + share_below(&w, 2));
         uint8_t *want = share_run(&w, &whole);
         int32_t begin = 0;
         for (int i = 1; i <= MOST_RANKS; i++) {

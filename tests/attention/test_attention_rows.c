@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "share_world.h"
 
-enum { TURNS = 150, MOST_RANKS = 4 };
+enum { TURNS = 100, MOST_RANKS = 4 };
 
 static bool cuts_sequence(const share_world *w, int64_t row) {
     for (int i = 0; i < w->n_seqs; i++) {
@@ -22,13 +22,13 @@ static void cut_rows_keep_bits(void **state) {
     for (uint32_t turn = 0; turn < TURNS; turn++) {
         share_world w;
         share_make(&w, 1000 + turn, 3000);
-        const share_part whole = share_whole(&w, 1 + share_below(&w, 3));
+        const share_part whole = share_whole(&w, 1 + share_below(&w, 2));
         uint8_t *want = share_run(&w, &whole);
         int64_t begin = 0;
         for (int i = 1; i <= MOST_RANKS; i++) {
             const int32_t left = (int32_t)(w.n_tokens - begin);
             const int64_t end = begin + (i < MOST_RANKS ? share_below(&w, left + 1) : left);
-            share_part part = share_whole(&w, 1 + share_below(&w, 3));
+            share_part part = share_whole(&w, 1 + share_below(&w, 2));
             part.row_begin = begin;
             part.row_end = end;
             part.q_begin = share_below(&w, part.q_end);
