@@ -137,6 +137,8 @@ typedef struct octavo_attention_limits {
 typedef struct octavo_attention_item octavo_attention_item;
 /* A query token whose splits went to several items. */
 typedef struct octavo_attention_join octavo_attention_join;
+/* What of a sequence a part has. */
+typedef struct octavo_attention_deal octavo_attention_deal;
 
 /* How one step is cut into work. It serves layers of the mask it was made for, and of narrower
  * windows (0 = none is the widest) with less balance; the bits are the same. Written by
@@ -150,7 +152,7 @@ typedef struct octavo_attention_plan {
     int64_t n_items;
     octavo_attention_join *joins; /* [n_joins] */
     int64_t n_joins;
-    int64_t *records; /* [n_parts][max_seqs + 1]; see records.c */
+    octavo_attention_deal *deals; /* [n_parts][max_seqs + 1] */
     atomic_int_fast64_t next_item;
 } octavo_attention_plan;
 
@@ -263,7 +265,8 @@ void octavo_attention_merge(octavo_attention_plan *plan, const octavo_attention_
  * head and split: f32 max and sum of the softmax, 14 f32 that mean nothing, and the accumulator's
  * lanes, value_dim up to a multiple of 16. Those of a part lie row by row, head by head, splits
  * ascending; a row has them for what of the plan's mask its sequence sees, so short sequences have
- * few and some parts none. Rows of no sequence have none. */
+ * few and some parts none. Rows of no sequence have none. A rank may leave the next layer's where
+ * these are when all have merged. */
 
 /* Rows and query heads of a plan's batch; of all: {0, n_tokens, 0, n_q_heads}. */
 typedef struct octavo_attention_piece {

@@ -138,8 +138,16 @@ static inline int64_t attention_cache_position(const octavo_attention_splits *sp
     return splits->is_cache_dealt ? octavo_attention_local_position(splits, position) : position;
 }
 
-/* Fills in plan->records. */
-void octavo_attention_count_records(octavo_attention_plan *plan);
+/* Splits [first, first + n) of those that a part has, for each row of a sequence. With each there
+ * is one record of every head; `before` (row, split) pairs are of sequences before this one. */
+struct octavo_attention_deal {
+    int64_t before;
+    int64_t first;
+    int64_t n;
+};
+
+/* Fills in plan->deals. */
+void octavo_attention_deal_splits(octavo_attention_plan *plan);
 /* The record of a sequence's token, head and split in op->records. */
 float *octavo_attention_own_record(const octavo_attention_plan *plan, void *records, int64_t seq,
                                    int64_t token, int32_t head, int64_t split);

@@ -127,12 +127,13 @@ int octavo_attention_strips(const octavo_attention_heads *heads,
 
 size_t octavo_attention_plan_bytes(const octavo_attention_limits *limits) {
     const size_t n_parts = attention_is_dealt(limits) ? (size_t)limits->splits.n_parts : 0;
-    size_t items, joins, records, sum;
+    size_t items, joins, deals, sum;
     if (!octavo_size_mul((size_t)max_items(limits), sizeof(item), &items) ||
         !octavo_size_mul((size_t)max_joins(limits) * ATTENTION_MOST_STRIPS,
                          sizeof(octavo_attention_join), &joins) ||
-        !octavo_size_mul(n_parts, ((size_t)limits->max_seqs + 1) * sizeof(int64_t), &records) ||
-        !octavo_size_add(items, joins, &sum) || !octavo_size_add(sum, records, &sum))
+        !octavo_size_mul(n_parts, ((size_t)limits->max_seqs + 1) * sizeof(octavo_attention_deal),
+                         &deals) ||
+        !octavo_size_add(items, joins, &sum) || !octavo_size_add(sum, deals, &sum))
         return 0;
     return sum;
 }
@@ -313,8 +314,8 @@ void octavo_attention_plan_make(octavo_attention_plan *plan, const octavo_attent
     plan->n_items = 0;
     plan->joins = (void *)(plan->items + max_items(limits));
     plan->n_joins = 0;
-    plan->records = (void *)(plan->joins + max_joins(limits) * ATTENTION_MOST_STRIPS);
-    if (attention_is_dealt(limits)) octavo_attention_count_records(plan);
+    plan->deals = (void *)(plan->joins + max_joins(limits) * ATTENTION_MOST_STRIPS);
+    if (attention_is_dealt(limits)) octavo_attention_deal_splits(plan);
     atomic_init(&plan->next_item, 0);
 
     attention_strip strips[ATTENTION_MOST_STRIPS];

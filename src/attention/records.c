@@ -2,9 +2,6 @@
  *
  * Records of splits that are dealt to ranks, and the rows that come of them. Splits are folded in
  * ascending order, whoever has them, exactly as one item that has them all does it.
- *
- * plan->records has for each part, by sequence, how many (row, split) pairs the sequences before
- * have: of each there is one record for every head.
  */
 #include "attention/internal.h"
 #include "base/memory.h"
@@ -13,29 +10,26 @@
 #include <string.h>
 
 typedef octavo_attention_piece piece;
+typedef octavo_attention_deal deal;
 
-static const int64_t *pairs_before(const octavo_attention_plan *plan, int32_t part) {
-    return plan->records + part * (plan->limits.max_seqs + 1);
+static const deal *deal_of(const octavo_attention_plan *plan, int32_t part, int64_t seq) {
+    return plan->deals + part * (plan->limits.max_seqs + 1) + seq;
 }
 
-/* Splits of a part that rows of a sequence see, counted among its own. */
-static attention_range part_splits(const octavo_attention_plan *plan, int32_t part, int64_t seq) {
-    octavo_attention_splits splits = plan->limits.splits;
-    splits.part = part;
-    return attention_own_splits(&splits, attention_seen_splits(plan, seq));
-}
-
-void octavo_attention_count_records(octavo_attention_plan *plan) {
+void octavo_attention_deal_splits(octavo_attention_plan *plan) {
     const octavo_attention_batch *batch = &plan->batch;
-    for (int32_t part = 0; part < plan->limits.splits.n_parts; part++) {
-        int64_t *before = plan->records + part * (plan->limits.max_seqs + 1);
-        before[0] = 0;
+    octavo_attention_splits splits = plan->limits.splits;
+    for (splits.part = 0; splits.part < splits.n_parts; splits.part++) {
+        deal *d = plan->deals + splits.part * (plan->limits.max_seqs + 1);
+        int64_t before = 0;
         for (int64_t i = 0; i < batch->n_seqs; i++) {
             const int64_t rows = attention_query_length(batch, i);
-            const attention_range own =
-                rows > 0 ? part_splits(plan, part, i) : (attention_range){0, 0};
-            before[i + 1] = before[i] + rows * (own.end - own.begin);
+            attention_range own = {0, 0};
+            if (rows > 0) own = attention_own_splits(&splits, attention_seen_splits(plan, i));
+            d[i] = (deal){before, own.begin, own.end - own.begin};
+            before += rows * d[i].n;
         }
+        d[batch->n_seqs] = (deal){before, 0, 0};
     }
 }
 
@@ -52,14 +46,27 @@ static int64_t find_sequence(const octavo_attention_batch *batch, int64_t row) {
     return low;
 }
 
+/* A row, and its sequence as found. */
+typedef struct place {
+    int64_t seq;
+    int64_t token; /* 0 for a row before the first sequence, too */
+} place;
+
+static place find_place(const octavo_attention_batch *batch, int64_t row) {
+    place p = {.seq = find_sequence(batch, row)};
+    if (p.seq < batch->n_seqs && row > batch->query_start_loc[p.seq])
+        p.token = row - batch->query_start_loc[p.seq];
+    return p;
+}
+
 /* (row, split) pairs of a part that are of rows before this one. */
+static int64_t pairs_before(const octavo_attention_plan *plan, int32_t part, place p) {
+    const deal *d = deal_of(plan, part, p.seq);
+    return d->before + p.token * d->n;
+}
+
 static int64_t pairs_before_row(const octavo_attention_plan *plan, int32_t part, int64_t row) {
-    const int64_t seq = find_sequence(&plan->batch, row), *before = pairs_before(plan, part);
-    if (seq == plan->batch.n_seqs) return before[seq];
-    const int64_t token = row - plan->batch.query_start_loc[seq];
-    if (token <= 0) return before[seq];
-    return before[seq] +
-           (before[seq + 1] - before[seq]) / attention_query_length(&plan->batch, seq) * token;
+    return pairs_before(plan, part, find_place(&plan->batch, row));
 }
 
 size_t octavo_attention_record_bytes(const octavo_attention_heads *heads) {
@@ -86,27 +93,24 @@ int64_t octavo_attention_piece_records(const octavo_attention_plan *plan, int32_
 
 /* In a buffer that begins at so many pairs and has so many heads of each row. */
 static int64_t record_index(const octavo_attention_plan *plan, int32_t part, int64_t first_pair,
-                            int32_t n_heads, int64_t seq, int64_t token, int32_t head,
-                            int64_t split) {
-    const attention_range own = part_splits(plan, part, seq);
-    const int64_t n = own.end - own.begin;
-    const int64_t before = pairs_before(plan, part)[seq] + token * n - first_pair;
-    return before * n_heads + head * n + split / plan->limits.splits.n_parts - own.begin;
+                            int64_t n_heads, place p, int64_t head, int64_t split) {
+    const deal *d = deal_of(plan, part, p.seq);
+    const int64_t pairs = pairs_before(plan, part, p) - first_pair;
+    return pairs * n_heads + head * d->n + split / plan->limits.splits.n_parts - d->first;
 }
 
 int64_t octavo_attention_record(const octavo_attention_plan *plan, int32_t part, const piece *held,
                                 int64_t row, int32_t head, int64_t split) {
-    const int64_t seq = find_sequence(&plan->batch, row);
     return record_index(plan, part, pairs_before_row(plan, part, held->row_begin),
-                        held->head_end - held->head_begin, seq,
-                        row - plan->batch.query_start_loc[seq], head - held->head_begin, split);
+                        held->head_end - held->head_begin, find_place(&plan->batch, row),
+                        head - held->head_begin, split);
 }
 
 float *octavo_attention_own_record(const octavo_attention_plan *plan, void *records, int64_t seq,
                                    int64_t token, int32_t head, int64_t split) {
     const octavo_attention_heads *heads = &plan->limits.heads;
-    const int64_t i =
-        record_index(plan, plan->limits.splits.part, 0, heads->n_q_heads, seq, token, head, split);
+    const int64_t i = record_index(plan, plan->limits.splits.part, 0, heads->n_q_heads,
+                                   (place){seq, token}, head, split);
     return (void *)((uint8_t *)records + (size_t)i * octavo_attention_record_bytes(heads));
 }
 
@@ -134,33 +138,36 @@ typedef struct merge_job {
     const octavo_attention_op *op;
     const void *const *parts;
     const piece *held;
+    place first; /* row that is held */
+    size_t record_bytes;
 } merge_job;
 
-static const float *find_record(const merge_job *j, int64_t row, int32_t head, int64_t split) {
+static const float *find_record(const merge_job *j, place p, int32_t head, int64_t split) {
     const int32_t part = (int32_t)(split % j->plan->limits.splits.n_parts);
-    const int64_t i = octavo_attention_record(j->plan, part, j->held, row, head, split);
-    const size_t bytes = octavo_attention_record_bytes(&j->plan->limits.heads);
-    return (const void *)((const uint8_t *)j->parts[part] + (size_t)i * bytes);
+    const int64_t n_heads = j->held->head_end - j->held->head_begin;
+    const int64_t i = record_index(j->plan, part, pairs_before(j->plan, part, j->first), n_heads, p,
+                                   head - j->held->head_begin, split);
+    return (const void *)((const uint8_t *)j->parts[part] + (size_t)i * j->record_bytes);
 }
 
-static void merge_row(const merge_job *j, int64_t seq, int64_t row, int32_t head, uint8_t *to) {
-    enum { LANES = OCTAVO_ATTENTION_PART_HEAD };
-    const octavo_attention_batch *batch = &j->plan->batch;
+static void merge_row(const merge_job *j, place p, int32_t head, uint8_t *to) {
+    enum { HEAD = OCTAVO_ATTENTION_PART_HEAD };
     const octavo_attention_heads *heads = &j->plan->limits.heads;
-    _Alignas(OCTAVO_ALIGN) float total[LANES + OCTAVO_ATTENTION_MAX_DIM] = {0.0f, 1.0f};
-    const int64_t token = row - batch->query_start_loc[seq];
-    const attention_range seen = attention_visible(batch, seq, token, &j->op->mask);
+    const int64_t width = octavo_attention_width(heads);
+    /* of a row that sees nothing; as long as a record */
+    _Alignas(OCTAVO_ALIGN) float total[HEAD + OCTAVO_ATTENTION_MAX_DIM] = {0.0f, 1.0f};
+    const attention_range seen = attention_visible(&j->plan->batch, p.seq, p.token, &j->op->mask);
     const int64_t first = seen.begin / OCTAVO_KV_SPLIT;
     const int64_t end = (seen.end + OCTAVO_KV_SPLIT - 1) / OCTAVO_KV_SPLIT;
     for (int64_t split = first; split < end; split++) {
-        const float *record = find_record(j, row, head, split);
+        const float *record = find_record(j, p, head, split);
         if (split == first)
-            memcpy(total, record, octavo_attention_record_bytes(heads));
+            memcpy(total, record, j->record_bytes);
         else
-            j->kernels->merge(total + LANES, &total[0], &total[1], record + LANES, record[0],
-                              record[1], octavo_attention_width(heads));
+            j->kernels->merge(total + HEAD, &total[0], &total[1], record + HEAD, record[0],
+                              record[1], width);
     }
-    octavo_attention_store_output(j->kernels, j->op, heads, head, to, total + LANES, total[0],
+    octavo_attention_store_output(j->kernels, j->op, heads, head, to, total + HEAD, total[0],
                                   total[1]);
 }
 
@@ -168,19 +175,27 @@ void octavo_attention_merge_records(const octavo_attention_plan *plan,
                                     const octavo_attention_kernels *kernels,
                                     const octavo_attention_op *op, const void *const *parts,
                                     const piece *held, const piece *p, int thread, int n_threads) {
-    const merge_job job = {plan, kernels, op, parts, held};
     const octavo_attention_batch *batch = &plan->batch;
+    const octavo_attention_heads *heads = &plan->limits.heads;
+    const merge_job job = {.plan = plan,
+                           .kernels = kernels,
+                           .op = op,
+                           .parts = parts,
+                           .held = held,
+                           .first = find_place(batch, held->row_begin),
+                           .record_bytes = octavo_attention_record_bytes(heads)};
     const int64_t n_heads = p->head_end - p->head_begin;
     const size_t bytes =
-        (size_t)octavo_attention_value_dim(&plan->limits.heads) * octavo_dtype_size(op->out_dtype);
+        (size_t)octavo_attention_value_dim(heads) * octavo_dtype_size(op->out_dtype);
     int64_t begin, end;
     octavo_pool_share((p->row_end - p->row_begin) * n_heads, 1, thread, n_threads, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = p->row_begin + i / n_heads, seq = find_sequence(batch, row);
+        const int64_t row = p->row_begin + i / n_heads;
         const int32_t head = (int32_t)(i % n_heads);
+        const place at = find_place(batch, row);
         uint8_t *to = attention_output(op, row - p->row_begin, head);
-        if (seq < batch->n_seqs && row >= batch->query_start_loc[seq])
-            merge_row(&job, seq, row, p->head_begin + head, to);
+        if (at.seq < batch->n_seqs && row >= batch->query_start_loc[at.seq])
+            merge_row(&job, at, p->head_begin + head, to);
         else
             memset(to, 0, bytes);
     }
