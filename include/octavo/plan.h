@@ -44,26 +44,27 @@ OCTAVO_API void octavo_plan_options_init(octavo_plan_options *options);
  * read) as one JSON document, which the caller frees with octavo_text_free (octavo/template.h):
  *   {"model": {"architecture", "layers", "width", "heads", "kv_heads", "experts", ...},
  *    "mesh": {"data", "expert", "seq", "model"}, "ranks", "tokens", "dtype", "link_gbps",
- *    "memory_gbps", "rules": the overrides in force, {"all", "prefill", "generate"},
- *    "tensors": [{"name", "kind", "shape", "spec", "shard_shape", "bytes_per_rank", "cuts",
- *                 "layers"}],
+ *    "memory_gbps", "rules": the overrides in force, a text each,
+ *    "tensors": [{"name", "kind", "phase", "shape", "spec", "shard_shape", "bytes_per_rank",
+ *                 "cuts", "layers"}],
  *    "memory_per_rank": {"weights", "cache", "activations"}, "warnings": [text],
  *    "prefill": PHASE, "generate": PHASE}
  *   PHASE: {"collectives": [{"op", "tensor", "layer", "axes", "group", "bytes", "wire_bytes",
  *                            "reason"}], "wire_bytes_per_rank",
  *           "time": {"compute_s", "wire_s", "total_s", "tokens_per_s"},
  *           "timeline": [{"op", "tensor", "layer", "start_s", "seconds", "kind"}]}
- * A phase that was not asked for is absent. "spec" has for each axis of the shape null, a mesh axis
- * or an array of them, outermost first; "cuts" null or the n + 1 boundaries of its n shards, in the
- * order in which the spec numbers them. "shard_shape" and "bytes_per_rank" are of one layer's
- * tensor, on the rank that holds most of it; "memory_per_rank" is of all layers. "layers" is a text
- * such as "0-29", or null outside of them, and so is "layer". "bytes" is the size of a collective's
- * result on one rank, "wire_bytes" what one rank sends. The timeline has the embedding, one layer
- * of each kind and the head; "kind" is "compute" or "collective".
+ * A phase that was not asked for is absent, and so is "phase" of weights and the cache. "spec" has
+ * for each axis of the shape null, a mesh axis or an array of them, outermost first; "cuts" null or
+ * the n + 1 boundaries of its n shards, in the order in which the spec numbers them. "shard_shape"
+ * and "bytes_per_rank" are of one layer's tensor, on the rank that holds most of it;
+ * "memory_per_rank" is of all layers. "layers" is a text such as "0-29", or null outside of them,
+ * and so is "layer". "bytes" is the size of a collective's result on one rank, "wire_bytes" what
+ * one rank sends. The timeline has the embedding, one layer of each kind and the head; "kind" is
+ * "compute" or "collective".
+ *
  * With `search`: {"search": [{"rules", "summary": {"memory_per_rank", "prefill", "generate"}}]},
  * the best first, each phase with "wire_bytes_per_rank" and "time", beside "model", "mesh", "ranks"
- * and what follows there up to "memory_gbps".
- * Statuses:
+ * and what follows there up to "memory_gbps". Statuses:
  *   INVALID      a bad option, mesh or rule
  *   FORMAT       a malformed file
  *   UNSUPPORTED  an architecture that cannot be run

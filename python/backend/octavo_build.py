@@ -21,7 +21,14 @@ _LIBRARY = (
     "include/octavo",
     "src/attention",
     "src/base",
+    "src/cache",
+    "src/engine",
+    "src/formats",
     "src/kernels",
+    "src/model",
+    "src/program",
+    "src/sharding",
+    "src/text",
 )
 
 

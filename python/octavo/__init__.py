@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ragged paged attention on CPUs for NumPy, PyTorch and JAX.
+"""Ragged paged attention on CPUs for NumPy, PyTorch and JAX, and plans of models that are split.
 
-`ragged_page_attention_v3` is all there is to call; `AttentionBackend` calls it for the layers of an
+`ragged_page_attention_v3` is the attention of one step; `AttentionBackend` calls it for the layers of an
 inference engine. `octavo.torch` and `octavo.jax` hold the same function for programs that compile: a
-PyTorch custom operator and a JAX custom call.
+PyTorch custom operator and a JAX custom call. `plan` tells what splitting a model over ranks costs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ._arrays import dtype_code, error
 from ._attention import ragged_page_attention_v3
 from ._call import integer_of
 from ._context import AttentionContext
+from ._planner import plan
 from .backend import AttentionBackend, AttentionLayer
 
 __version__: str = _octavo.version
@@ -24,6 +25,7 @@ __all__ = [
     "AttentionLayer",
     "__version__",
     "page_elements",
+    "plan",
     "ragged_page_attention_v3",
 ]
 

@@ -32,6 +32,11 @@ static const octavo_command COMMANDS[] = {
      octavo_command_bench},
     {"inspect", "MODEL", "Shows what is in a model file, without loading it.", NULL,
      octavo_command_inspect},
+    {"plan", "MODEL", "Shows what splitting a model over ranks costs, without loading it.",
+     "MODEL may also be a config.json: no weights are needed. Rules are JSON, {\"sharding\":\n"
+     "{\"sharding_strategy\": {...}, \"logical_rules\": {\"all\": {...}}}}. Sizes are those\n"
+     "of the rank that holds most.",
+     octavo_command_plan},
     {"quantize", "IN OUT", "Writes a model as one GGUF file with weights of another type.",
      "Matrices get the type; norms, biases, routers and what is small stay as they are. Errors "
      "are\n"

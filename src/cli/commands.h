@@ -12,6 +12,7 @@ int octavo_command_bench(const octavo_command *command, int argc, char **argv);
 int octavo_command_bench_attention(const octavo_command *command, int argc, char **argv);
 int octavo_command_bench_machine(const octavo_command *command, int argc, char **argv);
 int octavo_command_inspect(const octavo_command *command, int argc, char **argv);
+int octavo_command_plan(const octavo_command *command, int argc, char **argv);
 int octavo_command_quantize(const octavo_command *command, int argc, char **argv);
 int octavo_command_tokenize(const octavo_command *command, int argc, char **argv);
 int octavo_command_template(const octavo_command *command, int argc, char **argv);

@@ -105,7 +105,13 @@ static int take_option(const octavo_command_line *line, int *index) {
                                     found.option->value ? found.option->value : "VALUE");
         value = line->argv[++*index];
     }
-    return octavo_option_store(found.option, value, found.values);
+    int status = octavo_option_store(found.option, value, found.values);
+    if (status >= 0 || found.option->kind != OCTAVO_OPTION_PAIR) return status;
+    if (*index + 1 >= line->argc || line->argv[*index + 1][0] == '-')
+        return octavo_cli_usage("option %s (%s): the second of its two values is missing; give %s "
+                                "%s",
+                                found.option->name, value, found.option->name, found.option->value);
+    return octavo_option_store(found.option, line->argv[++*index], found.values);
 }
 
 /* The name of argument `index` in "MODEL FILE"; its length is *length, 0 when there is none. */

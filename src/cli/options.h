@@ -20,6 +20,7 @@ typedef enum octavo_option_kind {
     OCTAVO_OPTION_REAL,   /* a number in min..max; double */
     OCTAVO_OPTION_SIZE,   /* bytes, "4GiB"; uint64_t */
     OCTAVO_OPTION_TEXT,   /* const char * */
+    OCTAVO_OPTION_PAIR,   /* two texts, one behind the other; const char *[2] */
     OCTAVO_OPTION_TEXTS,  /* may be repeated; octavo_texts */
     OCTAVO_OPTION_CHOICE, /* one of the words of `value`; int, the word's index */
     OCTAVO_OPTION_LATER,  /* of a later version: only the words of `value` are taken; no field */

@@ -158,6 +158,12 @@ int octavo_option_store(const octavo_option *option, const char *text, void *val
     case OCTAVO_OPTION_TEXT:
         *(const char **)field = text;
         return -1;
+    case OCTAVO_OPTION_PAIR: {
+        const char **pair = field;
+        if (pair[1]) pair[0] = pair[1] = NULL; /* given again */
+        pair[pair[0] ? 1 : 0] = text;
+        return -1;
+    }
     case OCTAVO_OPTION_TEXTS:
         return append_text(option, text, field);
     case OCTAVO_OPTION_CHOICE:

@@ -36,14 +36,14 @@ static const char PAGE_STYLE[] =
     ".n{text-align:right;font-variant-numeric:tabular-nums}"
     "summary{cursor:pointer;color:var(--link);margin:8px 0}"
     ".warning{border-left:4px solid #d98324;padding:2px 10px;background:var(--soft)}"
-    "code{font-family:Menlo,Consolas,monospace;font-size:13px}"
+    "code,pre{font-family:Menlo,Consolas,monospace;font-size:13px}"
     ".tables{display:flex;flex-wrap:wrap;gap:0 48px}"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));"
     "gap:0 40px}";
 
 /* Of PAGE_STYLE and octavo_view_svg_style, one behind the other: SHA-256, base 64. The test of
  * pages says what it must be. */
-static const char STYLE_HASH[] = "OCz+OVr3ctMDL45Zn7Fsj5D+jC+thuQAuxmxLsoD0JY=";
+static const char STYLE_HASH[] = "LObYr0sJ9LchiF0aLj+pVwiBncv4g/RG8LQ4C0UGe+o=";
 
 static void put_table(octavo_buffer *out, octavo_view_table *table) {
     octavo_view_table_html(table, out);
@@ -100,8 +100,20 @@ static void put_nav(octavo_buffer *out, const link_to *links, size_t n) {
 }
 
 static void put_rules(octavo_buffer *out, const json_t *plan) {
+    const json_t *rules = json_object_get(plan, "rules");
     octavo_buffer words = {0};
-    octavo_view_put_rules(&words, json_object_get(plan, "rules"), "; ");
+    size_t i;
+    json_t *line;
+    if (json_array_size(rules) > 1) {
+        octavo_buffer_puts(out, "<p>Rules:</p>\n<pre class=\"scroll\" tabindex=\"0\">");
+        json_array_foreach(rules, i, line) {
+            octavo_view_put_escaped(out, json_is_string(line) ? json_string_value(line) : "");
+            octavo_buffer_putc(out, '\n');
+        }
+        octavo_buffer_puts(out, "</pre>\n");
+        return;
+    }
+    octavo_view_put_rules(&words, rules, "; ");
     put_paragraph(out, "<p>Rules: <code>", &words, "</code></p>\n");
 }
 

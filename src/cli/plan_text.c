@@ -7,6 +7,8 @@
 #include "cli/plan_view.h"
 #include "cli/plan_words.h"
 
+#include <string.h>
+
 static void put_table(octavo_buffer *out, octavo_view_table *table) {
     octavo_view_table_text(table, out);
     octavo_view_table_deinit(table);
@@ -35,10 +37,28 @@ static void put_head(octavo_buffer *out, const json_t *document) {
     put_line(out, "Step:", &words);
 }
 
+/* In a line, or where the document has columns of them, as they are. */
 static void put_rules(octavo_buffer *out, const char *label, const json_t *plan) {
+    const json_t *rules = json_object_get(plan, "rules");
     octavo_buffer words = {0};
-    octavo_view_put_rules(&words, json_object_get(plan, "rules"), "; ");
-    put_line(out, label, &words);
+    size_t i;
+    json_t *line;
+    if (json_array_size(rules) < 2) {
+        octavo_view_put_rules(&words, rules, "; ");
+        put_line(out, label, &words);
+        return;
+    }
+    octavo_buffer_printf(out, "%s\n", label);
+    json_array_foreach(rules, i, line) {
+        const char *text = json_is_string(line) ? json_string_value(line) : "";
+        octavo_view_put_plain(&words, text);
+        if (strlen(text) > OCTAVO_VIEW_WIDTH - 2) {
+            put_line(out, " ", &words);
+            continue;
+        }
+        octavo_buffer_printf(out, "  %s\n", words.data && !words.failed ? words.data : "");
+        octavo_buffer_deinit(&words);
+    }
 }
 
 static void put_warnings(octavo_buffer *out, const json_t *plan) {

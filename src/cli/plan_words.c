@@ -85,6 +85,7 @@ void octavo_view_put_spec(octavo_buffer *out, const json_t *spec) {
     size_t i;
     json_t *entry;
     octavo_buffer_putc(out, '(');
+    if (!json_is_array(spec)) octavo_view_put_split(out, spec); /* a whole one, or of one axis */
     json_array_foreach(spec, i, entry) {
         if (i > 0) octavo_buffer_puts(out, ", ");
         octavo_view_put_split(out, entry);
@@ -124,7 +125,7 @@ void octavo_view_put_part(octavo_buffer *out, int64_t layer, bool is_first) {
 
 /* A rule is a spec, or an object that has one for some layers or kinds of block. */
 static void put_rule(octavo_buffer *out, const json_t *rule) {
-    if (json_is_array(rule)) {
+    if (!json_is_object(rule)) {
         octavo_view_put_spec(out, rule);
         return;
     }

@@ -48,9 +48,12 @@ expect --batch bench attention --b
 expect columns bench attention --layout ''
 expect q4_0 quantize in.gguf out.gguf --type q4
 expect --depth bench m.gguf --d
+expect svg plan config.json --format ''
 cd "$SOURCE"
 expect README.md run READ
 expect README.md run -f READ
+expect README.md plan config.json --compare READ
+expect README.md plan config.json --compare a.json READ
 [ -z "$(offers run m.gguf --threads '')" ] || die "a number is completed with something"
 [ -z "$(offers run --no-such-option)" ] || die "an option that does not exist is offered"
 

@@ -30,16 +30,18 @@ sdist=$(echo "$scratch"/octavo-*.tar.gz)
 [ -f "$sdist" ] || die "no source distribution"
 tar -tzf "$sdist" | sed 's|^[^/]*/||' >"$scratch/files"
 for file in pyproject.toml CMakeLists.txt backend/octavo_build.py octavo/py.typed octavo/_octavo.pyi \
-    src/module.c library/LICENSE library/include/octavo/attention.h library/src/attention/attend.c; do
+    src/module.c src/plan/module.c octavo/_plan.pyi library/LICENSE library/include/octavo/attention.h library/src/attention/attend.c \
+    library/src/engine/model.c; do
     grep -qx "$file" "$scratch/files" || die "the source distribution lacks $file"
 done
 if grep -E '(^|/)(build|__pycache__|tests)/|\.(so|o|pyc)$' "$scratch/files"; then
     die "the source distribution holds what it should not"
 fi
 
-# Debug: the quickest to compile.
+# Debug without symbols: the quickest to compile.
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --no-index \
-    --config-settings=cmake.build-type=Debug --wheel-dir "$scratch" "$sdist"
+    --config-settings=cmake.build-type=Debug \
+    --config-settings=cmake.define.CMAKE_C_FLAGS_DEBUG=-O0 --wheel-dir "$scratch" "$sdist"
 wheel=$(echo "$scratch"/octavo-*.whl)
 case $wheel in
 *-cp310-abi3-*.whl) ;;
@@ -47,15 +49,22 @@ case $wheel in
 esac
 mkdir "$scratch/site"
 "$python" -m zipfile -e "$wheel" "$scratch/site"
-module=$scratch/site/octavo/_octavo.abi3.so
-[ -f "$module" ] || die "no module in the wheel"
-if command -v readelf >/dev/null; then
-    if readelf -d "$module" | grep NEEDED | grep -Ev 'lib(hwloc|c|m|pthread|asan|ubsan|gcc_s)\.so|ld-linux'; then
-        die "the module needs more than the system's libraries"
+# check_module NAME LIBRARIES: what a module needs of the system, and that it exports nothing else.
+check_module() {
+    module=$scratch/site/octavo/$1.abi3.so
+    [ -f "$module" ] || die "no $1 in the wheel"
+    command -v readelf >/dev/null || return 0
+    if readelf -d "$module" | grep NEEDED |
+        grep -Ev "lib($2|c|m|dl|pthread|asan|ubsan|gcc_s)\\.so|ld-linux"; then
+        die "$1 needs more than the system's libraries"
     fi
     exported=$(readelf -W --dyn-syms "$module" |
         awk '$5 == "GLOBAL" && $7 != "UND" && $6 == "DEFAULT" { print $8 }')
-    [ "$exported" = PyInit__octavo ] || die "the module exports: $exported"
+    [ "$exported" = "PyInit_$1" ] || die "$1 exports: $exported"
+}
+check_module _octavo hwloc
+if pkg-config --exists jansson libpcre2-8 libutf8proc; then
+    check_module _plan 'hwloc|jansson|pcre2-8|utf8proc'
 fi
 cd "$scratch"
 PYTHONPATH=$scratch/site "$python" - <<'PYTHON'
