@@ -46,7 +46,7 @@ OCTAVO_API void octavo_plan_options_init(octavo_plan_options *options);
  *    "mesh": {"data", "expert", "seq", "model"}, "ranks", "tokens", "dtype", "link_gbps",
  *    "memory_gbps", "rules": the overrides in force, a text each,
  *    "tensors": [{"name", "kind", "phase", "shape", "spec", "shard_shape", "bytes_per_rank",
- *                 "cuts", "layers"}],
+ *                 "cuts", "count", "layers"}],
  *    "memory_per_rank": {"weights", "cache", "activations"}, "warnings": [text],
  *    "prefill": PHASE, "generate": PHASE}
  *   PHASE: {"collectives": [{"op", "tensor", "layer", "axes", "group", "bytes", "wire_bytes",
@@ -57,10 +57,10 @@ OCTAVO_API void octavo_plan_options_init(octavo_plan_options *options);
  * for each axis of the shape null, a mesh axis or an array of them, outermost first; "cuts" null or
  * the n + 1 boundaries of its n shards, in the order in which the spec numbers them. "shard_shape"
  * and "bytes_per_rank" are of one layer's tensor, on the rank that holds most of it;
- * "memory_per_rank" is of all layers. "layers" is a text such as "0-29", or null outside of them,
- * and so is "layer". "bytes" is the size of a collective's result on one rank, "wire_bytes" what
- * one rank sends. The timeline has the embedding, one layer of each kind and the head; "kind" is
- * "compute" or "collective".
+ * "count" is how many alike there are, "memory_per_rank" of all layers. "layers" is a text such as
+ * "0-29", or null outside of them, and so is "layer". "bytes" is the size of a collective's result
+ * on one rank, "wire_bytes" what one rank sends. The timeline has the embedding, one layer of each
+ * kind and the head; "kind" is "compute" or "collective".
  *
  * With `search`: {"search": [{"rules", "summary": {"memory_per_rank", "prefill", "generate"}}]},
  * the best first, each phase with "wire_bytes_per_rank" and "time", beside "model", "mesh", "ranks"

@@ -173,6 +173,24 @@ int64_t octavo_view_layers_count(const char *layers) {
     return count > 0 ? count : 1;
 }
 
+int64_t octavo_view_count(const json_t *tensor) {
+    const int64_t count = json_integer_value(json_object_get(tensor, "count"));
+    return count > 0 ? count : octavo_view_layers_count(octavo_view_text(tensor, "layers"));
+}
+
+int octavo_view_section_of(const json_t *tensor) {
+    const char *kind = octavo_view_text(tensor, "kind"), *phase = octavo_view_text(tensor, "phase");
+    if (strcmp(kind, "weight") == 0) return 0;
+    if (strcmp(kind, "cache") == 0) return 1;
+    return strcmp(phase, "prefill") == 0 ? 3 : strcmp(phase, "generate") == 0 ? 4 : 2;
+}
+
+const char *octavo_view_section_name(int section) {
+    static const char *const names[OCTAVO_VIEW_SECTIONS] = {
+        "Weights", "Cache", "Activations", "Activations, prefill", "Activations, generate"};
+    return names[section];
+}
+
 double octavo_view_memory(const json_t *plan) {
     const json_t *memory = json_object_get(plan, "memory_per_rank");
     return octavo_view_number(memory, "weights") + octavo_view_number(memory, "cache") +

@@ -68,8 +68,16 @@ void octavo_view_groups_deinit(octavo_view_groups *groups);
 /* Whether two groups are of the same layers. */
 bool octavo_view_same_layers(const octavo_view_group *a, const octavo_view_group *b);
 
+/* How many tensors an entry of "tensors" is of. */
+int64_t octavo_view_count(const json_t *tensor);
 /* How many layers "0-29" or "3" names; 1 for none. */
 int64_t octavo_view_layers_count(const char *layers);
+/* What a tensor is shown under: weights, the cache, activations of both phases or of one; any other
+ * kind with these. */
+enum { OCTAVO_VIEW_SECTIONS = 5 };
+int octavo_view_section_of(const json_t *tensor);
+const char *octavo_view_section_name(int section);
+
 /* The sum of "memory_per_rank" of a plan or summary. */
 double octavo_view_memory(const json_t *plan);
 /* The kinds of a document that are no plan. */

@@ -111,8 +111,7 @@ static double draw_memory_bar(octavo_buffer *out, const json_t *plan, double y) 
 
 /* Of all its layers. */
 static double bytes_of(const json_t *tensor) {
-    return octavo_view_number(tensor, "bytes_per_rank") *
-           (double)octavo_view_layers_count(octavo_view_text(tensor, "layers"));
+    return octavo_view_number(tensor, "bytes_per_rank") * (double)octavo_view_count(tensor);
 }
 
 /* The weights and caches that take most, largest first; how many. */

@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    MOST_DOWN = 16,
-    MOST_ACROSS = 32,
+    MOST_DOWN = 12,
+    MOST_ACROSS = 24,
     MOST_BANDS = 16,
     MOST_DRAWN = 256, /* bands of a tensor */
     MOST_AXES = 8,
@@ -146,7 +146,8 @@ static void draw_cell(octavo_buffer *out, const picture *p, const cell *held, oc
             out, band, octavo_view_rank_paint(held->bands[i * known / n], p->mesh->ranks).text,
             NULL);
     }
-    octavo_view_draw_box(out, box, " class=\"line\"", NULL);
+    if (box.width >= 7.0 && box.height >= 6.0)
+        octavo_view_draw_box(out, box, " class=\"line\"", NULL);
     octavo_buffer_puts(out, "</g>\n");
     if (box.width < 22.0 || box.height < 12.0) return;
     octavo_buffer label = {0};
@@ -211,7 +212,7 @@ static void draw_card(octavo_buffer *out, const picture *p, const cell *cells, d
     octavo_view_put_bytes(&words, octavo_view_number(p->tensor, "bytes_per_rank"));
     if (*layers) {
         octavo_buffer_puts(&words, ", layers ");
-        octavo_view_put_plain(&words, layers);
+        octavo_view_put_where(&words, p->tensor);
     }
     if (p->shown_rows < p->rows || p->shown_columns < p->columns)
         octavo_buffer_printf(
@@ -221,26 +222,41 @@ static void draw_card(octavo_buffer *out, const picture *p, const cell *cells, d
     octavo_view_draw_words(out, x, y + 28.0, "dim", "start", &words);
 }
 
-double octavo_view_draw_tensors(octavo_buffer *out, const json_t *plan, double y) {
-    const octavo_view_mesh mesh = octavo_view_mesh_of(plan);
-    const json_t *tensors = json_object_get(plan, "tensors");
+/* Cards beside and below one another, of those tensors that belong to a section. */
+static double draw_section(octavo_buffer *out, const json_t *tensors, const octavo_view_mesh *mesh,
+                           int section, double y) {
+    int64_t drawn = 0;
     size_t i;
     json_t *tensor;
-    octavo_view_draw_label(out, 0.0, y + 10.0, "dim", "start",
-                           "A cell is a shard, in the colour of the rank that holds it; bands are "
-                           "copies on several ranks.");
-    y += 22.0;
     json_array_foreach(tensors, i, tensor) {
-        const picture p = picture_of(tensor, &mesh);
+        if (octavo_view_section_of(tensor) != section) continue;
+        if (drawn == 0) {
+            octavo_view_draw_label(out, 0.0, y + 14.0, "ink", "start",
+                                   octavo_view_section_name(section));
+            y += 26.0;
+        }
+        const picture p = picture_of(tensor, mesh);
         cell *cells = octavo_alloc_zero((size_t)(p.shown_rows * p.shown_columns), sizeof *cells);
         if (!cells) {
             out->failed = true;
             return y;
         }
         find_ranks(&p, cells);
-        draw_card(out, &p, cells, (double)(i % CARDS) * CARD_WIDTH, y);
+        draw_card(out, &p, cells, (double)(drawn % CARDS) * CARD_WIDTH,
+                  y + (double)(drawn / CARDS) * CARD_HEIGHT);
         octavo_free(cells);
-        if (i % CARDS == CARDS - 1 || i + 1 == json_array_size(tensors)) y += CARD_HEIGHT;
+        drawn++;
     }
+    return y + (double)((drawn + CARDS - 1) / CARDS) * CARD_HEIGHT;
+}
+
+double octavo_view_draw_tensors(octavo_buffer *out, const json_t *plan, double y) {
+    const octavo_view_mesh mesh = octavo_view_mesh_of(plan);
+    octavo_view_draw_label(out, 0.0, y + 10.0, "dim", "start",
+                           "A cell is a shard, in the colour of the rank that holds it; bands are "
+                           "copies on several ranks.");
+    y += 18.0;
+    for (int i = 0; i < OCTAVO_VIEW_SECTIONS; i++)
+        y = draw_section(out, json_object_get(plan, "tensors"), &mesh, i, y);
     return y + 10.0;
 }

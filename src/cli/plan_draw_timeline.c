@@ -93,10 +93,10 @@ static void draw_axis(octavo_buffer *out, const part *shown, double y) {
 static double draw_names(octavo_buffer *out, const part *shown, const json_t *timeline, double y) {
     const size_t all = shown->to - shown->from, n = all < MOST_NAMED ? all : MOST_NAMED;
     const size_t down = (n + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
-    const double width = (double)(OCTAVO_VIEW_DRAWING - LANE_X) / LEGEND_COLUMNS;
+    const double width = (double)OCTAVO_VIEW_DRAWING / LEGEND_COLUMNS;
     for (size_t i = 0; i < n; i++) {
         const json_t *op = json_array_get(timeline, shown->from + i);
-        const double x = LANE_X + width * (double)(i / down), top = y + 15.0 * (double)(i % down);
+        const double x = width * (double)(i / down), top = y + 15.0 * (double)(i % down);
         octavo_buffer words = {0};
         octavo_view_draw_box(out, (octavo_view_box){x, top, 9.0, 9.0},
                              is_collective(op) ? " class=\"collective\"" : " class=\"compute\"",
@@ -109,7 +109,7 @@ static double draw_names(octavo_buffer *out, const part *shown, const json_t *ti
     if (n < all) {
         octavo_buffer words = {0};
         octavo_buffer_printf(&words, "and %zu more", all - n);
-        octavo_view_draw_words(out, LANE_X, y + 9.0, "dim", "start", &words);
+        octavo_view_draw_words(out, 0.0, y + 9.0, "dim", "start", &words);
         y += 15.0;
     }
     return y;

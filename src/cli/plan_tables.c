@@ -7,8 +7,6 @@
 #include "base/compiler.h"
 #include "cli/plan_words.h"
 
-#include <string.h>
-
 static void put_bytes(octavo_view_table *table, double bytes) {
     octavo_view_put_bytes(octavo_view_cell(table), bytes);
     octavo_view_cell_end(table);
@@ -62,14 +60,7 @@ void octavo_view_fill_memory(const json_t *plan, octavo_view_table *table) {
     }
 }
 
-/* "activation", and of which phase if only of one. */
-static bool is_of(const json_t *tensor, const char *kind, const char *phase) {
-    return strcmp(octavo_view_text(tensor, "kind"), kind) == 0 &&
-           strcmp(octavo_view_text(tensor, "phase"), phase) == 0;
-}
-
 static void put_tensor(const json_t *tensor, octavo_view_table *table) {
-    const char *layers = octavo_view_text(tensor, "layers");
     octavo_view_cell_put(table, octavo_view_text(tensor, "name"));
     octavo_view_put_spec(octavo_view_cell(table), json_object_get(tensor, "spec"));
     octavo_view_cell_end(table);
@@ -78,33 +69,25 @@ static void put_tensor(const json_t *tensor, octavo_view_table *table) {
     octavo_view_put_shape(octavo_view_cell(table), json_object_get(tensor, "shard_shape"));
     octavo_view_cell_end(table);
     put_bytes(table, octavo_view_number(tensor, "bytes_per_rank"));
-    octavo_view_cell_put(table, layers);
+    octavo_view_put_where(octavo_view_cell(table), tensor);
+    octavo_view_cell_end(table);
 }
 
 void octavo_view_fill_tensors(const json_t *plan, octavo_view_table *table) {
     static const char *const columns[] = {"<Tensor",    "<Rule",  "<Whole",
                                           "<On a rank", ">Bytes", "<Layers"};
-    static const struct {
-        const char *kind, *phase, *heading;
-    } sections[] = {
-        {"weight", "", "Weights"},
-        {"cache", "", "Cache"},
-        {"activation", "", "Activations"},
-        {"activation", "prefill", "Activations, prefill"},
-        {"activation", "generate", "Activations, generate"},
-    };
     *table =
         (octavo_view_table){.title = "Tensors, each with what the fullest rank holds of a layer's",
                             .columns = columns,
                             .n = OCTAVO_COUNT(columns)};
-    for (size_t s = 0; s < OCTAVO_COUNT(sections); s++) {
+    for (int section = 0; section < OCTAVO_VIEW_SECTIONS; section++) {
         bool is_first = true;
         size_t i;
         json_t *tensor;
         json_array_foreach(json_object_get(plan, "tensors"), i, tensor) {
-            if (!is_of(tensor, sections[s].kind, sections[s].phase)) continue;
+            if (octavo_view_section_of(tensor) != section) continue;
             if (is_first) {
-                octavo_buffer_puts(octavo_view_heading(table), sections[s].heading);
+                octavo_buffer_puts(octavo_view_heading(table), octavo_view_section_name(section));
                 octavo_view_cell_end(table);
             }
             is_first = false;

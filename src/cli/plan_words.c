@@ -123,6 +123,13 @@ void octavo_view_put_part(octavo_buffer *out, int64_t layer, bool is_first) {
         octavo_buffer_puts(out, is_first ? "Before the layers" : "Behind the layers");
 }
 
+void octavo_view_put_where(octavo_buffer *out, const json_t *tensor) {
+    const char *layers = octavo_view_text(tensor, "layers");
+    const int64_t each = octavo_view_count(tensor) / octavo_view_layers_count(layers);
+    octavo_view_put_plain(out, layers);
+    if (each > 1) octavo_buffer_printf(out, "%sx%lld", *layers ? " " : "", (long long)each);
+}
+
 /* A rule is a spec, or an object that has one for some layers or kinds of block. */
 static void put_rule(octavo_buffer *out, const json_t *rule) {
     if (!json_is_object(rule)) {

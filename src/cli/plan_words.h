@@ -28,6 +28,8 @@ void octavo_view_put_mesh(octavo_buffer *out, const octavo_view_mesh *mesh);
 void octavo_view_put_layers(octavo_buffer *out, const octavo_view_group *group);
 /* "Layer 3", "Before the layers", "Behind the layers": a part of a timeline. */
 void octavo_view_put_part(octavo_buffer *out, int64_t layer, bool is_first);
+/* "0-29", "3-29 x2" where there are two in each layer; nothing outside of layers. */
+void octavo_view_put_where(octavo_buffer *out, const json_t *tensor);
 /* "logits_tv = (data, -)", one for each override, between them `between`. */
 void octavo_view_put_rules(octavo_buffer *out, const json_t *rules, const char *between);
 /* "llama: 30 layers, width 576, 9 query and 3 key/value heads" */

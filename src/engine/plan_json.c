@@ -150,10 +150,11 @@ static void put_tensor(tensor_list *list, octavo_buffer *out, int tensor, const 
     const octavo_program *program = &planner->program;
     const octavo_tensor *t = &program->tensors[tensor];
     const octavo_layout *layout = &list->layouts[tensor];
-    int n = 0;
+    int n = 0, count = 0;
     for (int i = tensor; i < program->n_tensors; i++) {
         if (list->is_done[i] || !is_alike(planner, tensor, i, layout, &list->layouts[i])) continue;
         list->is_done[i] = true;
+        count++;
         const int layer = program->tensors[i].layer;
         if (layer >= 0 && (n == 0 || list->layers[n - 1] != layer)) list->layers[n++] = layer;
     }
@@ -172,6 +173,7 @@ static void put_tensor(tensor_list *list, octavo_buffer *out, int tensor, const 
     octavo_buffer_printf(out, ",\"bytes_per_rank\":%.0f",
                          octavo_plan_bytes(planner, tensor, layout));
     put_axes(planner, out, tensor, layout, "cuts");
+    octavo_buffer_printf(out, ",\"count\":%d", count);
     put_layers(out, list->layers, n);
     octavo_buffer_putc(out, '}');
 }

@@ -118,6 +118,28 @@ static void test_layers(void **state) {
     assert_int_equal(octavo_view_layers_count("0-2,5,7-8"), 6);
     assert_int_equal(octavo_view_layers_count(""), 1);
     assert_int_equal(octavo_view_layers_count("x"), 1);
+    assert_int_equal(octavo_view_layers_count("0-9223372036854775807"), 1);
+
+    static const struct {
+        const char *tensor, *where;
+        int count;
+    } cases[] = {
+        {"{\"layers\": \"0-2\"}", "0-2", 3},
+        {"{\"layers\": \"0-2\", \"count\": 3}", "0-2", 3},
+        {"{\"layers\": \"0-2\", \"count\": 6}", "0-2 x2", 6},
+        {"{\"layers\": null, \"count\": 1}", "", 1},
+        {"{\"count\": 2}", "x2", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *tensor = parse(cases[i].tensor);
+        octavo_buffer out = {0};
+        octavo_buffer_puts(&out, "");
+        octavo_view_put_where(&out, tensor);
+        assert_string_equal(out.data, cases[i].where);
+        assert_int_equal(octavo_view_count(tensor), cases[i].count);
+        octavo_buffer_deinit(&out);
+        json_decref(tensor);
+    }
 }
 
 typedef void put_function(octavo_buffer *out, double value);
