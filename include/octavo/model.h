@@ -15,6 +15,7 @@
 
 #include "octavo/dtype.h"
 #include "octavo/log.h"
+#include "octavo/sharding.h"
 #include "octavo/status.h"
 #include "octavo/tokenizer.h"
 
@@ -52,8 +53,9 @@ OCTAVO_API const char *octavo_weights_name(octavo_weights weights);
 #define OCTAVO_KV_DTYPE_AUTO (-1)
 
 typedef struct octavo_model_options {
-    size_t size;     /* sizeof(octavo_model_options) */
-    int threads;     /* 0: one for each physical core that the process may use */
+    size_t size; /* sizeof(octavo_model_options) */
+    int threads; /* of a rank; 0: of the physical cores that the process may use as many as there
+                    are for each rank */
     const char *isa; /* instruction set: "scalar", "avx2", ...; NULL: the best there is */
     octavo_precision precision; /* OCTAVO_PRECISION_FAST */
     octavo_weights weights;     /* OCTAVO_WEIGHTS_FILE */
@@ -69,6 +71,10 @@ typedef struct octavo_model_options {
     int chunk;         /* 512: most ids in a step; of encoders at least the context */
     int max_sequences; /* 64: most sequences in a step */
     bool pin;          /* true: bind each thread to a core of its own where possible */
+    /* How the model is split over ranks, which are threads of this process; NULL: it is not. Read
+     * while the model is opened, not kept. The bits of logits do not depend on it, as long as no
+     * axis has more ranks than slices (docs/sharding.md). */
+    const octavo_sharding *sharding;
     /* Called while loading, on the calling thread, with bytes done and in all. Another value than 0
      * stops the load with OCTAVO_ERROR_CANCELLED. NULL: not called. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
@@ -111,14 +117,16 @@ typedef enum octavo_pooling {
 typedef struct octavo_model_facts {
     const char *architecture; /* "llama" */
     const char *isa;          /* "avx2" */
-    int threads;
-    int32_t vocabulary; /* token ids; logits in a row */
-    int64_t context;    /* longest sequence here */
+    int threads;              /* of a rank */
+    int ranks;                /* 1: the model is not split */
+    int groups;               /* of ranks, that have sequences of their own */
+    int32_t vocabulary;       /* token ids; logits in a row */
+    int64_t context;          /* longest sequence here */
     int64_t layers, width, heads, kv_heads, head_width;
     octavo_weights weights; /* as asked for */
     octavo_dtype kv_dtype;
     int page_size;
-    int64_t pages;
+    int64_t pages;         /* of a group */
     int chunk;             /* most ids in a step */
     int max_sequences;     /* most sequences in a step */
     uint64_t weight_bytes; /* of the tensors in the file */

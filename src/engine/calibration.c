@@ -33,6 +33,11 @@ struct octavo_calibration {
 octavo_status octavo_calibration_create(octavo_model *model, octavo_calibration **out,
                                         octavo_error *error) {
     const octavo_model_config *config = &model->network.config;
+    if (model->ranks.n > 0)
+        return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                           "calibration (%s): a model that is split over ranks is not measured; "
+                           "open it on one",
+                           config->architecture);
     if (model->run.kv_tops)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "calibration (%s): the model is measured already; destroy the other one",

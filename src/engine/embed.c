@@ -206,18 +206,31 @@ static octavo_status run_long(octavo_embedder *embedder, const octavo_embed_text
     return status;
 }
 
+/* Pages that the first n texts need in the group of the last of them. */
+static int64_t pages_needed(const octavo_embedder *embedder, const octavo_embed_text *texts,
+                            size_t n) {
+    const int group = embedder->sequences[n - 1]->group;
+    int64_t pages = 0;
+    for (size_t i = 0; i < n; i++)
+        if (embedder->sequences[i]->group == group)
+            pages +=
+                octavo_block_table_need(&embedder->sequences[i]->table, (int64_t)texts[i].n_ids);
+    return pages;
+}
+
 /* So many of the texts fit a step; at least 1. */
 static size_t count_fitting(const octavo_embedder *embedder, const octavo_embed_text *texts,
                             size_t n_texts) {
     const octavo_model *model = embedder->model;
-    int64_t ids = 0, pages = octavo_page_pool_free_pages(model->pages);
+    int64_t ids = 0;
     size_t n = 0;
     for (; n < n_texts && n < (size_t)model->max_sequences; n++) {
         const octavo_embed_text *text = &texts[n];
         if (text->n_ids > (size_t)(model->chunk - ids)) break;
         ids += (int64_t)text->n_ids;
-        pages -= octavo_block_table_need(&embedder->sequences[n]->table, (int64_t)text->n_ids);
-        if (pages < 0) break;
+        if (pages_needed(embedder, texts, n + 1) >
+            octavo_page_pool_free_pages(model->pages[embedder->sequences[n]->group]))
+            break;
     }
     return n > 0 ? n : 1;
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "engine/calibration.h"
+#include "engine/sharding.h"
 #include "engine/source.h"
 #include "engine/vocab_gguf.h"
 #include "model/kv_scales.h"
@@ -106,26 +107,34 @@ static octavo_status find_scales(octavo_kv_scales *scales, const octavo_model *m
     return octavo_kv_scales_load(scales, checkpoint, config, error);
 }
 
-/* Columns are read fastest, if a page is whole groups of them. */
-static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config,
-                          bool slot_scales) {
+/* Columns are read fastest, if a page is whole groups of them; values that are lanes of their keys
+ * have that layout alone. */
+int64_t octavo_cache_page_elements(const octavo_model_config *config, const octavo_kv_shape *shape,
+                                   int64_t n_kv_heads, bool has_slot_scales) {
     const int64_t lanes = octavo_config_value_lanes(config);
-    const octavo_attention_heads heads = {.n_q_heads = (int32_t)config->n_heads,
-                                          .n_kv_heads = (int32_t)config->n_kv_heads,
+    const octavo_attention_heads heads = {.n_q_heads = (int32_t)n_kv_heads,
+                                          .n_kv_heads = (int32_t)n_kv_heads,
                                           .head_dim = (int32_t)config->head_dim,
                                           .value_dim = (int32_t)lanes};
-    /* values that are lanes of their keys have one layout */
-    shape->layout =
-        lanes > 0 || shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
     octavo_attention_op op;
     octavo_attention_op_init(&op, &heads, shape->dtype, shape->layout, shape->page_size);
     op.value_in_key = lanes > 0;
-    op.slot_scales = slot_scales;
-    shape->page_elements = octavo_attention_page_stride(&op, &heads, shape->page_size);
+    op.slot_scales = has_slot_scales;
+    return octavo_attention_page_stride(&op, &heads, shape->page_size);
 }
 
-static octavo_status create_cache(octavo_model *model, const octavo_model_options *options,
-                                  octavo_kv_scales *scales, octavo_error *error) {
+static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *config,
+                          bool slot_scales) {
+    const int64_t lanes = octavo_config_value_lanes(config);
+    shape->layout =
+        lanes > 0 || shape->page_size % OCTAVO_KEY_GROUP == 0 ? OCTAVO_KV_COLUMNS : OCTAVO_KV_ROWS;
+    shape->page_elements =
+        octavo_cache_page_elements(config, shape, config->n_kv_heads, slot_scales);
+}
+
+/* The shape of all of it; the memory is the model's, or of each rank a part. */
+static octavo_status shape_cache(octavo_model *model, const octavo_model_options *options,
+                                 bool has_slot_scales, octavo_error *error) {
     const octavo_model_config *config = &model->network.config;
     octavo_kv_shape shape = {
         .n_layers = config->n_kv_layers,
@@ -133,7 +142,7 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
         .page_size = options->page_size,
         .dtype = choose_kv_dtype(options),
     };
-    choose_layout(&shape, config, octavo_dtype_size(shape.dtype) == 1 && !scales->key);
+    choose_layout(&shape, config, has_slot_scales);
     size_t page_bytes;
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
     if (status) return status;
@@ -150,10 +159,19 @@ static octavo_status create_cache(octavo_model *model, const octavo_model_option
                                (unsigned long long)options->kv_memory, page_bytes);
         shape.n_pages = pages < INT32_MAX ? (int64_t)pages : INT32_MAX;
     }
-    if ((status = octavo_kv_cache_init(&model->cache, &shape, error))) return status;
-    model->cache.scales = *scales;
-    *scales = (octavo_kv_scales){0};
-    return octavo_page_pool_create(&model->pages, shape.n_pages, error);
+    model->cache.shape = shape;
+    return OCTAVO_OK;
+}
+
+/* Pages of each group. */
+static octavo_status create_pages(octavo_model *model, octavo_error *error) {
+    octavo_status status = OCTAVO_OK;
+    model->pages = octavo_alloc_zero((size_t)model->n_groups, sizeof *model->pages);
+    if (!model->pages)
+        return octavo_fail_memory(error, "pages", (uint64_t)model->n_groups * sizeof(void *));
+    for (int g = 0; g < model->n_groups && !status; g++)
+        status = octavo_page_pool_create(&model->pages[g], model->cache.shape.n_pages, error);
+    return status;
 }
 
 /* Arrays of a step, sized once so that a step allocates nothing. */
@@ -174,11 +192,14 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
     a->kv_lens = octavo_alloc_zero(sequences, sizeof *a->kv_lens);
     a->lengths = octavo_alloc_zero(sequences, sizeof *a->lengths);
     a->order = octavo_alloc_zero(sequences, sizeof *a->order);
+    a->group_tokens = octavo_alloc_zero((size_t)model->n_groups + 1, sizeof *a->group_tokens);
+    a->group_sequences = octavo_alloc_zero((size_t)model->n_groups + 1, sizeof *a->group_sequences);
+    a->group_rows = octavo_alloc_zero((size_t)model->n_groups + 1, sizeof *a->group_rows);
     a->block_tables =
         octavo_alloc_zero(sequences * (size_t)model->table_entries, sizeof *a->block_tables);
     if (!a->ids || !a->positions || !a->types || !a->logit_rows || !a->logits || !a->hidden ||
         !a->trace_rows || !a->traces || !a->query_start_loc || !a->kv_lens || !a->lengths ||
-        !a->order || !a->block_tables)
+        !a->order || !a->group_tokens || !a->group_sequences || !a->group_rows || !a->block_tables)
         return octavo_fail_memory(error, "arrays of a step",
                                   sequences * (uint64_t)model->table_entries * sizeof(int32_t));
     return OCTAVO_OK;
@@ -226,6 +247,58 @@ static int logit_group(int64_t vocabulary, int chunk) {
     return rows < chunk ? rows : chunk;
 }
 
+/* The model in one piece: the cache takes the scales. */
+static octavo_status create_run(octavo_model *model, octavo_kv_scales *scales,
+                                octavo_error *error) {
+    const octavo_kv_shape shape = model->cache.shape;
+    octavo_status status = octavo_kv_cache_init(&model->cache, &shape, error);
+    if (status) return status;
+    model->cache.scales = *scales;
+    *scales = (octavo_kv_scales){0};
+    return octavo_run_init(
+        &model->run, &model->program, model->pool, &model->cache,
+        &(octavo_run_options){.cpu = model->cpu, .max_sequences = model->max_sequences}, error);
+}
+
+static octavo_status create_ranks(octavo_model *model, const octavo_checkpoint *checkpoint,
+                                  const octavo_model_options *options,
+                                  const octavo_weights_options *loading,
+                                  const octavo_kv_scales *scales, octavo_error *error) {
+    octavo_model_weights *weights = &model->network.weights;
+    const octavo_ranks_options ranks = {
+        .network = &model->network,
+        .program = &model->program,
+        .mesh = &options->sharding->mesh,
+        .rules = &options->sharding->rules,
+        .checkpoint = checkpoint,
+        .loading = *loading,
+        .cpu = model->cpu,
+        .cache = model->cache.shape,
+        .scales = scales,
+        .has_slot_scales = octavo_dtype_size(model->cache.shape.dtype) == 1 && !scales->key,
+        .max_sequences = model->max_sequences,
+        .pages_per_sequence = model->table_entries,
+        .kv_length = model->context < 1024 ? model->context : 1024,
+    };
+    octavo_status status =
+        octavo_rules_check_layers(&options->sharding->rules, model->network.config.n_layers, error);
+    if (status || (status = octavo_ranks_open(&model->ranks, &ranks, error))) return status;
+    weights->packed_bytes = weights->source_bytes = 0;
+    for (int i = 0; i < model->ranks.n; i++) {
+        weights->packed_bytes += model->ranks.ranks[i].weights.packed_bytes;
+        weights->source_bytes += model->ranks.ranks[i].weights.source_bytes;
+    }
+    return OCTAVO_OK;
+}
+
+static octavo_status build_program(octavo_model *model, const octavo_model_options *options,
+                                   octavo_error *error) {
+    const octavo_model_config *config = &model->network.config;
+    const int rows = logit_group(config->is_encoder ? config->d : config->vocab, model->chunk);
+    return octavo_network_build(&model->network, &model->program, model->chunk, rows,
+                                options->precision == OCTAVO_PRECISION_EXACT, error);
+}
+
 static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpoint,
                            const octavo_model_options *options, octavo_error *error) {
     octavo_status status;
@@ -234,8 +307,10 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
                                       .weights = options->weights,
                                       .progress = options->progress,
                                       .cookie = options->progress_cookie};
+    octavo_weights_options binding = {.weights = options->weights};
     model->weights = options->weights;
-    if ((status = octavo_network_load(&model->network, checkpoint, &loading, error)) ||
+    if ((status = octavo_network_load(&model->network, checkpoint,
+                                      options->sharding ? &binding : &loading, error)) ||
         (status = create_tokenizer(model, checkpoint, &options->log, error)) ||
         (status = choose_context(model, options, error)))
         return status;
@@ -245,27 +320,36 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
     model->max_sequences = options->max_sequences;
     model->page_size = options->page_size;
     model->short_length = octavo_config_short_length(&model->network.config);
-    int group = logit_group(model->network.config.is_encoder ? model->network.config.d
-                                                             : model->network.config.vocab,
-                            model->chunk);
-    if ((status = octavo_network_build(&model->network, &model->program, model->chunk, group,
-                                       options->precision == OCTAVO_PRECISION_EXACT, error)) ||
-        (status = find_scales(&scales, model, checkpoint, options, error)) ||
-        (status = create_cache(model, options, &scales, error)) ||
-        (status = create_step_arrays(model, error))) {
-        octavo_kv_scales_deinit(&scales);
+    if ((status = build_program(model, options, error)) ||
+        (status = find_scales(&scales, model, checkpoint, options, error)))
         return status;
-    }
-    return octavo_run_init(
-        &model->run, &model->program, model->pool, &model->cache,
-        &(octavo_run_options){.cpu = model->cpu, .max_sequences = model->max_sequences}, error);
+    const bool has_slot_scales = octavo_dtype_size(choose_kv_dtype(options)) == 1 && !scales.key;
+    if (!(status = shape_cache(model, options, has_slot_scales, error)) &&
+        !(status = create_pages(model, error)) && !(status = create_step_arrays(model, error)))
+        status = options->sharding
+                     ? create_ranks(model, checkpoint, options, &loading, &scales, error)
+                     : create_run(model, &scales, error);
+    octavo_kv_scales_deinit(&scales);
+    return status;
 }
 
 /* Of the cache, for the log. */
 static const char *scale_source(const octavo_model *model, const octavo_model_options *options) {
-    if (octavo_kv_has_slot_scales(&model->cache)) return " (scales of each slot)";
-    if (!model->cache.scales.key) return "";
+    const octavo_kv_cache *cache =
+        model->ranks.n > 0 ? &model->ranks.ranks[0].cache : &model->cache;
+    if (octavo_kv_has_slot_scales(cache)) return " (scales of each slot)";
+    if (!cache->scales.key) return "";
     return options->kv_scales ? " (scales of a file)" : " (scales of the checkpoint)";
+}
+
+enum { MOST_THREADS = 1024 };
+
+static octavo_status check_ranks(int ranks, int threads, octavo_error *error) {
+    if (ranks <= MOST_THREADS / threads) return OCTAVO_OK;
+    return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                       "ranks (%d of %d threads): more than %d threads in one process; give a "
+                       "smaller mesh or fewer threads",
+                       ranks, threads, MOST_THREADS);
 }
 
 octavo_status octavo_model_open(const char *path, const octavo_model_options *given,
@@ -286,14 +370,22 @@ octavo_status octavo_model_open(const char *path, const octavo_model_options *gi
     if ((status = octavo_cpu_select(options.isa, &model->cpu, error)) ||
         (status = octavo_source_open(path, &checkpoint, error)))
         goto cleanup;
-    int threads = options.threads ? options.threads : octavo_cpu_cores();
-    if ((status = octavo_pool_create(&model->pool, threads, options.pin, error)) ||
+    if (options.sharding && octavo_sharding_ranks(options.sharding) == 1) options.sharding = NULL;
+    const int ranks = options.sharding ? octavo_sharding_ranks(options.sharding) : 1;
+    model->n_groups =
+        options.sharding ? octavo_sharding_degree(options.sharding, OCTAVO_SHARDING_DATA) : 1;
+    const int cores = octavo_cpu_cores() / ranks;
+    const int threads = options.threads ? options.threads : cores > 0 ? cores : 1;
+    if ((status = check_ranks(ranks, threads, error)) ||
+        (status = octavo_pool_create_teams(&model->pool, ranks, threads, options.pin, error)) ||
         (status = build(model, &checkpoint, &options, error)))
         goto cleanup;
     octavo_log_write(&options.log, OCTAVO_LOG_INFO,
-                     "%s: %s, %d layers, %d threads, %s, weights %s, cache %s%s, %lld pages", path,
-                     model->network.config.architecture, model->network.config.n_layers, threads,
-                     octavo_cpu_name(model->cpu), octavo_weights_name(model->weights),
+                     "%s: %s, %d layers, %d ranks, %d threads each, %s, weights %s, cache %s%s, "
+                     "%lld pages",
+                     path, model->network.config.architecture, model->network.config.n_layers,
+                     ranks, threads, octavo_cpu_name(model->cpu),
+                     octavo_weights_name(model->weights),
                      octavo_dtype_name(model->cache.shape.dtype), scale_source(model, &options),
                      (long long)model->cache.shape.n_pages);
     *out = model;
@@ -310,6 +402,7 @@ void octavo_model_close(octavo_model **handle) {
     octavo_step_arrays *a = &model->arrays;
     octavo_assert(model->n_sequences == 0);
     octavo_run_deinit(&model->run);
+    octavo_ranks_close(&model->ranks);
     octavo_free(a->ids);
     octavo_free(a->positions);
     octavo_free(a->types);
@@ -322,8 +415,13 @@ void octavo_model_close(octavo_model **handle) {
     octavo_free(a->kv_lens);
     octavo_free(a->lengths);
     octavo_free(a->order);
+    octavo_free(a->group_tokens);
+    octavo_free(a->group_sequences);
+    octavo_free(a->group_rows);
     octavo_free(a->block_tables);
-    octavo_page_pool_destroy(&model->pages);
+    for (int g = 0; model->pages && g < model->n_groups; g++)
+        octavo_page_pool_destroy(&model->pages[g]);
+    octavo_free(model->pages);
     octavo_kv_cache_deinit(&model->cache);
     octavo_program_deinit(&model->program);
     octavo_network_deinit(&model->network);
@@ -362,12 +460,16 @@ static uint64_t step_bytes(const octavo_model *model) {
 octavo_model_facts octavo_model_describe(const octavo_model *model) {
     const octavo_model_config *config = &model->network.config;
     const octavo_kv_shape *kv = &model->cache.shape;
+    const octavo_kv_cache *cache =
+        model->ranks.n > 0 ? &model->ranks.ranks[0].cache : &model->cache;
     const uint64_t head_bytes = (uint64_t)config->head_dim * octavo_dtype_size(kv->dtype) +
-                                (octavo_kv_has_slot_scales(&model->cache) ? sizeof(float) : 0);
+                                (octavo_kv_has_slot_scales(cache) ? sizeof(float) : 0);
     return (octavo_model_facts){
         .architecture = config->architecture,
         .isa = octavo_cpu_name(model->cpu),
-        .threads = octavo_pool_threads(model->pool),
+        .threads = octavo_pool_threads(model->pool) / octavo_pool_teams(model->pool),
+        .ranks = octavo_pool_teams(model->pool),
+        .groups = model->n_groups,
         .vocabulary = (int32_t)config->vocab,
         .context = model->context,
         .layers = config->n_layers,
@@ -384,7 +486,8 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .weight_bytes = model->network.weights.source_bytes,
         .packed_bytes = model->network.weights.packed_bytes,
         .step_bytes = step_bytes(model),
-        .kv_bytes = (uint64_t)kv->n_layers * model->cache.layer_bytes,
+        .kv_bytes = model->ranks.n > 0 ? (uint64_t)model->ranks.cache_bytes
+                                       : (uint64_t)kv->n_layers * model->cache.layer_bytes,
         .position_bytes = (octavo_config_value_lanes(config) > 0 ? 1 : 2) * (uint64_t)kv->n_layers *
                           (uint64_t)config->n_kv_heads * head_bytes,
         .is_encoder = config->is_encoder,

@@ -6,6 +6,7 @@
 #define OCTAVO_ENGINE_MODEL_H
 
 #include "cache/block_table.h"
+#include "engine/rank.h"
 #include "model/network.h"
 #include "program/run.h"
 
@@ -25,6 +26,7 @@ typedef struct octavo_step_arrays {
     int32_t *lengths;         /* [max_sequences] */
     int32_t *block_tables;    /* [max_sequences, table_entries] */
     int32_t *order;           /* [max_sequences] inputs, decode rows first */
+    int32_t *group_tokens, *group_sequences, *group_rows; /* [groups + 1] */
 } octavo_step_arrays;
 
 /* Everything is the owner's; the pool's threads see it only inside octavo_run_step. */
@@ -33,9 +35,11 @@ struct octavo_model {
     octavo_pool *pool;
     octavo_network network;
     octavo_program program;
-    octavo_kv_cache cache;
-    octavo_page_pool *pages;
-    octavo_run run;
+    octavo_kv_cache cache;    /* of a model that is not split; else its shape alone */
+    octavo_page_pool **pages; /* [n_groups] */
+    int n_groups;             /* of ranks, that have sequences of their own: data groups */
+    octavo_run run;           /* of a model that is not split */
+    octavo_ranks ranks;       /* else these */
     octavo_step_arrays arrays;
     octavo_tokenizer *tokenizer;
     char *chat_template; /* or NULL */
@@ -52,6 +56,7 @@ struct octavo_model {
 struct octavo_sequence {
     octavo_model *model;
     octavo_block_table table;
+    int group;        /* whose pages it has */
     uint64_t in_step; /* step_count of the last step it was in */
     int64_t target;   /* the length that it is being fed to in several steps; 0: none */
     bool is_long;     /* its keys are those of a sequence longer than short_length */

@@ -9,6 +9,21 @@
 
 #include <string.h>
 
+/* The group with the most free pages; of equal ones that of fewer sequences would be the same,
+ * since new sequences have none yet: they take turns. */
+static int emptiest_group(const octavo_model *model) {
+    int best = model->n_sequences % model->n_groups;
+    for (int g = 0; g < model->n_groups; g++)
+        if (octavo_page_pool_free_pages(model->pages[g]) >
+            octavo_page_pool_free_pages(model->pages[best]))
+            best = g;
+    return best;
+}
+
+static octavo_page_pool *pages_of(const octavo_sequence *sequence) {
+    return sequence->model->pages[sequence->group];
+}
+
 octavo_status octavo_sequence_create(octavo_model *model, octavo_sequence **out,
                                      octavo_error *error) {
     const size_t ids = model->short_length ? (size_t)model->context : 0;
@@ -16,6 +31,7 @@ octavo_status octavo_sequence_create(octavo_model *model, octavo_sequence **out,
     octavo_sequence *sequence = octavo_alloc_zero(1, bytes);
     if (!sequence) return octavo_fail_memory(error, "sequence", bytes);
     sequence->model = model;
+    sequence->group = emptiest_group(model);
     if (ids) sequence->ids = sequence->row + model->table_entries;
     octavo_block_table_init(&sequence->table, sequence->row, (int32_t)model->table_entries,
                             model->page_size);
@@ -37,7 +53,7 @@ int64_t octavo_sequence_length(const octavo_sequence *sequence) {
 }
 
 void octavo_sequence_truncate(octavo_sequence *sequence, int64_t length) {
-    octavo_block_table_truncate(&sequence->table, sequence->model->pages, length > 0 ? length : 0);
+    octavo_block_table_truncate(&sequence->table, pages_of(sequence), length > 0 ? length : 0);
 }
 
 /* ---- a step ---- */
@@ -122,40 +138,50 @@ static octavo_status check_input(octavo_model *model, const octavo_step_input *i
     return check_ids(model, input, index, error);
 }
 
+/* Of the sequences of one group. */
+static octavo_status check_pages(octavo_model *model, const octavo_step_input *inputs, int n_inputs,
+                                 int group, octavo_error *error) {
+    int64_t needed = 0;
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i].sequence->group == group)
+            needed += octavo_block_table_need(&inputs[i].sequence->table, inputs[i].n_ids);
+    if (needed <= octavo_page_pool_free_pages(model->pages[group])) return OCTAVO_OK;
+    return octavo_fail(
+        error, OCTAVO_ERROR_LIMIT,
+        "cache (%lld pages of %d slots needed, %lld free): full; shorten or end a sequence, or "
+        "raise --kv-memory",
+        (long long)needed, model->page_size,
+        (long long)octavo_page_pool_free_pages(model->pages[group]));
+}
+
 static octavo_status check_inputs(octavo_model *model, const octavo_step_input *inputs,
                                   int n_inputs, octavo_error *error) {
-    int64_t n_tokens = 0, needed = 0;
+    int64_t n_tokens = 0;
+    octavo_status status = OCTAVO_OK;
     if (n_inputs < 1 || n_inputs > model->max_sequences)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            "step (%d sequences): this model takes 1 to %d in a step", n_inputs,
                            model->max_sequences);
     model->step_count++;
     for (int i = 0; i < n_inputs; i++) {
-        octavo_status status = check_input(model, &inputs[i], i, error);
-        if (status) return status;
+        if ((status = check_input(model, &inputs[i], i, error))) return status;
         n_tokens += inputs[i].n_ids;
-        needed += octavo_block_table_need(&inputs[i].sequence->table, inputs[i].n_ids);
     }
     if (n_tokens > model->chunk)
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            "step (%lld tokens): more than a chunk of %d; feed it in parts",
                            (long long)n_tokens, model->chunk);
-    if (needed > octavo_page_pool_free_pages(model->pages))
-        return octavo_fail(
-            error, OCTAVO_ERROR_LIMIT,
-            "cache (%lld pages of %d slots needed, %lld free): full; shorten or end a sequence, or "
-            "raise --kv-memory",
-            (long long)needed, model->page_size,
-            (long long)octavo_page_pool_free_pages(model->pages));
-    return OCTAVO_OK;
+    for (int g = 0; g < model->n_groups && !status; g++)
+        status = check_pages(model, inputs, n_inputs, g, error);
+    return status;
 }
 
 /* Takes the pages; gives them back when one sequence gets none after all. */
-static octavo_status grow_tables(octavo_model *model, const octavo_step_input *inputs, int n_inputs,
+static octavo_status grow_tables(const octavo_step_input *inputs, int n_inputs,
                                  octavo_error *error) {
     for (int i = 0; i < n_inputs; i++) {
-        octavo_status status = octavo_block_table_append(&inputs[i].sequence->table, model->pages,
-                                                         inputs[i].n_ids, error);
+        octavo_status status = octavo_block_table_append(
+            &inputs[i].sequence->table, pages_of(inputs[i].sequence), inputs[i].n_ids, error);
         if (status == OCTAVO_OK) continue;
         while (--i >= 0)
             octavo_sequence_truncate(inputs[i].sequence,
@@ -165,18 +191,31 @@ static octavo_status grow_tables(octavo_model *model, const octavo_step_input *i
     return OCTAVO_OK;
 }
 
-/* Decode rows first, as the attention's distribution wants them; otherwise in the caller's order.
- */
-static void order_inputs(int32_t *order, const octavo_step_input *inputs, int n_inputs) {
+/* Group behind group; in each decode rows first, as the attention's distribution wants them, and
+ * otherwise in the caller's order. */
+static void order_inputs(const octavo_model *model, const octavo_step_input *inputs, int n_inputs) {
+    int32_t *order = model->arrays.order;
     int n = 0;
-    for (int i = 0; i < n_inputs; i++)
-        if (inputs[i].n_ids == 1) order[n++] = i;
-    for (int i = 0; i < n_inputs; i++)
-        if (inputs[i].n_ids != 1) order[n++] = i;
+    for (int g = 0; g < model->n_groups; g++) {
+        for (int is_rest = 0; is_rest < 2; is_rest++)
+            for (int i = 0; i < n_inputs; i++)
+                if (inputs[i].sequence->group == g && (inputs[i].n_ids != 1) == is_rest)
+                    order[n++] = i;
+    }
 }
 
 static float *row_of(float *rows, int64_t row, int64_t width) {
     return rows ? rows + row * width : NULL;
+}
+
+/* What comes next belongs to groups from `group` on. */
+static void begin_groups(const octavo_model *model, const octavo_step *step, int *next, int group) {
+    const octavo_step_arrays *a = &model->arrays;
+    for (; *next <= group; ++*next) {
+        a->group_tokens[*next] = step->n_tokens;
+        a->group_sequences[*next] = step->n_sequences;
+        a->group_rows[*next] = step->n_rows;
+    }
 }
 
 static void add_row(octavo_model *model, octavo_step *step, int row, float *logits, float *hidden) {
@@ -214,6 +253,10 @@ static int64_t length_of(const octavo_sequence *sequence) {
                                                        : sequence->table.n_tokens;
 }
 
+static void run_step(octavo_model *model, const octavo_step *step) {
+    octavo_run_step(model->ranks.n > 0 ? model->ranks.runs[0] : &model->run, step);
+}
+
 /* Keys and values of the first n ids, anew for the length that the sequence has by now. */
 static void compute_again(octavo_model *model, const octavo_sequence *sequence, int64_t n) {
     const octavo_step_arrays *a = &model->arrays;
@@ -230,14 +273,21 @@ static void compute_again(octavo_model *model, const octavo_sequence *sequence, 
             .lengths = a->lengths,
             .block_tables = sequence->row,
             .pages_per_sequence = model->table_entries,
+            .group_tokens = a->group_tokens,
+            .group_sequences = a->group_sequences,
+            .group_rows = a->group_rows,
         };
+        const octavo_step none = {0};
+        int group = 0;
+        begin_groups(model, &none, &group, sequence->group);
+        begin_groups(model, &step, &group, model->n_groups);
         for (int i = 0; i < n_ids; i++)
             a->positions[i] = (int32_t)(done + i);
         a->query_start_loc[0] = 0;
         a->query_start_loc[1] = n_ids;
         a->kv_lens[0] = (int32_t)(done + n_ids);
         a->lengths[0] = (int32_t)length_of(sequence);
-        octavo_run_step(&model->run, &step);
+        run_step(model, &step);
     }
 }
 
@@ -261,7 +311,6 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
     octavo_step step = {
         .ids = a->ids,
         .positions = a->positions,
-        .n_sequences = n_inputs,
         .query_start_loc = a->query_start_loc,
         .kv_lens = a->kv_lens,
         .lengths = a->lengths,
@@ -273,12 +322,17 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
         .trace_rows = a->trace_rows,
         .traces = a->traces,
         .types = a->types,
+        .group_tokens = a->group_tokens,
+        .group_sequences = a->group_sequences,
+        .group_rows = a->group_rows,
     };
-    order_inputs(a->order, inputs, n_inputs);
+    int group = 0;
+    order_inputs(model, inputs, n_inputs);
     for (int s = 0; s < n_inputs; s++) {
         const octavo_step_input *input = &inputs[a->order[s]];
         const octavo_block_table *table = &input->sequence->table;
         int64_t first = table->n_tokens - input->n_ids;
+        begin_groups(model, &step, &group, input->sequence->group);
         memcpy(a->ids + step.n_tokens, input->ids, (size_t)input->n_ids * sizeof *a->ids);
         for (int i = 0; i < input->n_ids; i++) {
             a->positions[step.n_tokens + i] = (int32_t)(first + i);
@@ -291,7 +345,9 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
         a->lengths[s] = (int32_t)length_of(input->sequence);
         add_rows(model, &step, input, step.n_tokens);
         step.n_tokens += input->n_ids;
+        step.n_sequences++;
     }
+    begin_groups(model, &step, &group, model->n_groups);
     a->query_start_loc[n_inputs] = step.n_tokens;
     return step;
 }
@@ -299,10 +355,10 @@ static octavo_step fill_step(octavo_model *model, const octavo_step_input *input
 octavo_status octavo_model_step(octavo_model *model, const octavo_step_input *inputs, int n_inputs,
                                 octavo_error *error) {
     octavo_status status = check_inputs(model, inputs, n_inputs, error);
-    if (status || (status = grow_tables(model, inputs, n_inputs, error))) return status;
+    if (status || (status = grow_tables(inputs, n_inputs, error))) return status;
     follow_lengths(model, inputs, n_inputs);
     octavo_step step = fill_step(model, inputs, n_inputs);
-    octavo_run_step(&model->run, &step);
+    run_step(model, &step);
     return OCTAVO_OK;
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening the ranks of a model: partitions once, then for each rank its weights, programs and
+ * cache.
+ */
+#include "engine/rank.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/rank_place.h"
+
+#include <string.h>
+
+/* What ranks of one process are planned by: they read one another's memory, and meet before. */
+static const octavo_machine_model beside = {
+    .link_bytes_s = 8e9, .latency_s = 2e-6, .memory_bytes_s = 2e10, .operations_s = 4e11};
+
+static octavo_status make_partitions(octavo_ranks *ranks, const octavo_ranks_options *options,
+                                     octavo_error *error) {
+    const int64_t groups = ranks->mesh.degree[OCTAVO_MESH_DATA];
+    if (!octavo_program_axes_init(&ranks->axes, options->program))
+        return octavo_fail_memory(error, "axes", (uint64_t)options->program->n_tensors);
+    for (int phase = 0; phase < OCTAVO_PHASES; phase++) {
+        const bool is_prefill = phase == OCTAVO_PHASE_PREFILL;
+        const octavo_partition_options costs = {
+            .mesh = ranks->mesh,
+            .phase = (octavo_phase)phase,
+            .rules = options->rules,
+            .machine = beside,
+            .n_tokens = is_prefill ? options->program->max_tokens : groups,
+            .n_rows = groups,
+            .kv_length = options->kv_length,
+            .cache_bytes = (double)octavo_dtype_size(options->cache.dtype),
+        };
+        octavo_status status = octavo_partition_make(&ranks->partitions[phase], options->program,
+                                                     &ranks->axes, &costs, error);
+        if (status) return status;
+    }
+    return OCTAVO_OK;
+}
+
+/* ---- one rank ---- */
+
+static octavo_status load_weights(octavo_rank *rank, int index, const octavo_ranks *ranks,
+                                  const octavo_ranks_options *options, octavo_error *error) {
+    octavo_weights_options loading = options->loading;
+    octavo_rank_places places;
+    octavo_status status =
+        octavo_rank_places_init(&places, options, &ranks->axes, &ranks->mesh, index, error);
+    if (status) return status;
+    loading.place = octavo_rank_place;
+    loading.place_cookie = &places;
+    status = octavo_weights_load(&rank->weights, options->checkpoint, &options->network->config,
+                                 &loading, error);
+    if (!status) {
+        rank->bindings =
+            octavo_alloc_zero((size_t)options->program->n_tensors + 1, sizeof *rank->bindings);
+        if (rank->bindings)
+            octavo_rank_bind(&places, &rank->weights, rank->bindings);
+        else
+            status = octavo_fail_memory(error, "tensors of a rank",
+                                        (uint64_t)options->program->n_tensors);
+    }
+    octavo_rank_places_deinit(&places);
+    return status;
+}
+
+static octavo_status make_programs(octavo_rank *rank, int index, const octavo_ranks *ranks,
+                                   const octavo_ranks_options *options, octavo_error *error) {
+    octavo_status status = OCTAVO_OK;
+    for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++) {
+        const octavo_local_options local = {
+            .program = options->program,
+            .axes = &ranks->axes,
+            .partition = &ranks->partitions[phase],
+            .rank = index,
+            .bindings = rank->bindings,
+        };
+        status = octavo_local_make(&rank->programs[phase], &local, error);
+    }
+    return status;
+}
+
+/* kv heads of each layer's cache: the most of any, and the first of a layer. */
+static int64_t most_heads(const octavo_program *program) {
+    int64_t most = 1;
+    for (int i = 0; i < program->n_tensors; i++) {
+        const octavo_tensor *tensor = &program->tensors[i];
+        if (tensor->kind == OCTAVO_TENSOR_CACHE && tensor->extent[1] > most)
+            most = tensor->extent[1];
+    }
+    return most;
+}
+
+static octavo_status copy_scales(octavo_rank *rank, const octavo_kv_scales *from, int64_t n_heads,
+                                 octavo_error *error) {
+    octavo_kv_scales *scales = &rank->cache.scales;
+    const octavo_program *program = &rank->programs[OCTAVO_PHASE_PREFILL];
+    if (!from->key) return OCTAVO_OK;
+    octavo_status status = octavo_kv_scales_init(scales, from->n_layers, (int32_t)n_heads, error);
+    if (status) return status;
+    for (int i = 0; i < program->n_tensors; i++) {
+        const octavo_tensor *tensor = &program->tensors[i];
+        if (tensor->kind != OCTAVO_TENSOR_CACHE) continue;
+        const int64_t whole = (int64_t)tensor->layer * from->n_heads + tensor->begin[1];
+        const int64_t own = (int64_t)tensor->layer * n_heads;
+        for (int64_t h = 0; h < tensor->extent[1]; h++) {
+            scales->key[own + h] = from->key[whole + h];
+            scales->value[own + h] = from->value[whole + h];
+        }
+    }
+    return OCTAVO_OK;
+}
+
+static bool is_cache_of_all(const octavo_program *program) {
+    for (int i = 0; i < program->n_plans; i++)
+        if (program->plans[i].is_of_all) return true;
+    return false;
+}
+
+static octavo_status make_cache(octavo_rank *rank, const octavo_ranks *ranks,
+                                const octavo_ranks_options *options, octavo_error *error) {
+    const octavo_program *program = &rank->programs[OCTAVO_PHASE_PREFILL];
+    const int64_t n_heads = most_heads(program);
+    octavo_kv_shape shape = options->cache;
+    shape.page_elements = octavo_cache_page_elements(&options->network->config, &shape, n_heads,
+                                                     options->has_slot_scales);
+    if (is_cache_of_all(program)) shape.n_pages *= ranks->mesh.degree[OCTAVO_MESH_DATA];
+    octavo_status status = octavo_kv_cache_init(&rank->cache, &shape, error);
+    return status ? status : copy_scales(rank, options->scales, n_heads, error);
+}
+
+static octavo_status open_rank(octavo_ranks *ranks, int index, const octavo_ranks_options *options,
+                               octavo_error *error) {
+    octavo_rank *rank = &ranks->ranks[index];
+    octavo_status status;
+    if ((status = load_weights(rank, index, ranks, options, error)) ||
+        (status = make_programs(rank, index, ranks, options, error)) ||
+        (status = make_cache(rank, ranks, options, error)))
+        return status;
+    ranks->cache_bytes += (int64_t)rank->cache.layer_bytes * rank->cache.shape.n_layers;
+    ranks->runs[index] = &rank->run;
+    const octavo_run_options run = {
+        .cpu = options->cpu,
+        .max_sequences = options->max_sequences,
+        .generate = &rank->programs[OCTAVO_PHASE_GENERATE],
+        .team = index,
+        .pages_per_sequence = options->pages_per_sequence,
+        .peers = ranks->runs,
+    };
+    return octavo_run_init(&rank->run, &rank->programs[OCTAVO_PHASE_PREFILL], options->loading.pool,
+                           &rank->cache, &run, error);
+}
+
+octavo_status octavo_ranks_open(octavo_ranks *ranks, const octavo_ranks_options *options,
+                                octavo_error *error) {
+    *ranks = (octavo_ranks){.mesh = *options->mesh};
+    const int n = octavo_mesh_ranks(&ranks->mesh);
+    octavo_status status = make_partitions(ranks, options, error);
+    if (status) goto cleanup;
+    ranks->ranks = octavo_alloc_zero((size_t)n, sizeof *ranks->ranks);
+    ranks->runs = octavo_alloc_zero((size_t)n, sizeof *ranks->runs);
+    if (!ranks->ranks || !ranks->runs) {
+        status = octavo_fail_memory(error, "ranks", (uint64_t)n * sizeof *ranks->ranks);
+        goto cleanup;
+    }
+    ranks->n = n;
+    for (int i = 0; i < n && !status; i++)
+        status = open_rank(ranks, i, options, error);
+    if (!status) return OCTAVO_OK;
+cleanup:
+    octavo_ranks_close(ranks);
+    return status;
+}
+
+void octavo_ranks_close(octavo_ranks *ranks) {
+    for (int i = 0; i < ranks->n; i++) {
+        octavo_rank *rank = &ranks->ranks[i];
+        octavo_run_deinit(&rank->run);
+        octavo_kv_cache_deinit(&rank->cache);
+        for (int phase = 0; phase < OCTAVO_PHASES; phase++)
+            octavo_program_deinit(&rank->programs[phase]);
+        octavo_free(rank->bindings);
+        octavo_weights_deinit(&rank->weights);
+    }
+    octavo_free(ranks->ranks);
+    octavo_free(ranks->runs);
+    for (int phase = 0; phase < OCTAVO_PHASES; phase++)
+        octavo_partition_deinit(&ranks->partitions[phase]);
+    octavo_program_axes_deinit(&ranks->axes);
+    *ranks = (octavo_ranks){0};
+}
