@@ -8,6 +8,7 @@
 #include "weights_check.h"
 
 #include <dirent.h>
+#include <sys/mman.h>
 
 static octavo_pool *pool;
 
@@ -93,6 +94,68 @@ static void test_latent(void **state) {
         assert_true(check_model(name, pool));
         (void)unlink(name);
     }
+}
+
+/* ---- what is not held is not touched ---- */
+
+/* Pages wholly inside the bytes fault from now on, or no more. */
+static void guard(const uint8_t *begin, const uint8_t *end, bool is_on) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t from = ((uintptr_t)begin + page - 1) / page * page,
+                    to = (uintptr_t)end / page * page;
+    if (from < to)
+        assert_int_equal(mprotect((void *)from, to - from, is_on ? PROT_NONE : PROT_READ), 0);
+}
+
+/* All but the second quarter of the rows, of a stack of three those of the second matrix. Returns
+ * how many tensors are long enough for it. */
+static int guard_all(const octavo_checkpoint *checkpoint, bool is_on) {
+    int n = 0;
+    for (size_t i = 0; i < octavo_checkpoint_n_tensors(checkpoint); i++) {
+        const octavo_checkpoint_tensor tensor = octavo_checkpoint_tensor_at(checkpoint, i);
+        const size_t matrix = tensor.n_dims == 3 ? tensor.bytes / 3 : tensor.bytes;
+        const uint8_t *data = tensor.data + (tensor.n_dims == 3 ? matrix : 0);
+        if (tensor.n_dims < 2 || matrix < 1 << 16) continue;
+        guard(tensor.data, data + matrix / 4, is_on);
+        guard(data + matrix / 2, tensor.data + tensor.bytes, is_on);
+        n++;
+    }
+    return n;
+}
+
+static void test_untouched(void **state) {
+    static const octavo_ggml_type types[] = {OCTAVO_GGML_F32, OCTAVO_GGML_BF16, OCTAVO_GGML_Q8_0};
+    static const octavo_weights kinds[] = {OCTAVO_WEIGHTS_FILE, OCTAVO_WEIGHTS_Q4};
+    const tiny_options options = {.architecture = "qwen3moe",
+                                  .n_layers = 2,
+                                  .context = 64,
+                                  .types = types,
+                                  .n_types = OCTAVO_COUNT(types),
+                                  .n_experts = 3};
+    static walk w;
+    char path[64], name[80];
+    (void)state;
+    tiny_model_write(&options, path);
+    snprintf(name, sizeof name, "%s.gguf", path);
+    assert_int_equal(rename(path, name), 0);
+    assert_true(walk_open(&w, name));
+    for (size_t i = 0; i < OCTAVO_COUNT(kinds); i++) {
+        octavo_model_weights whole, got;
+        walk_load_whole(&w, pool, kinds[i], &whole);
+        for (int m = 0; m < w.n; m++) {
+            octavo_weight_part *part = &w.members[m].part;
+            part->n0 = part->n1 / 4;
+            part->n1 = part->n1 / 2;
+            if (part->e1 > 0) part->e0 = 1, part->e1 = 2;
+        }
+        assert_true(guard_all(&w.checkpoint, true) >= 15);
+        check_load(&w, pool, kinds[i], &whole, &got);
+        (void)guard_all(&w.checkpoint, false);
+        octavo_weights_deinit(&got);
+        octavo_weights_deinit(&whole);
+    }
+    walk_close(&w);
+    (void)unlink(name);
 }
 
 /* ---- forms that no stored model has ---- */
@@ -210,7 +273,7 @@ int main(void) {
         cmocka_unit_test(test_stored_models),  cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_stacks),         cmocka_unit_test(test_latent),
         cmocka_unit_test(test_heads_in_turns), cmocka_unit_test(test_latent_blocks),
-        cmocka_unit_test(test_some_orders),
+        cmocka_unit_test(test_some_orders),    cmocka_unit_test(test_untouched),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
