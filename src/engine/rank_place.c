@@ -128,7 +128,7 @@ static octavo_weight_part part_of_matrix(const cutter *c, const octavo_op *op) {
         break;
     default: {
         const int at = octavo_weight_outputs_at(c->program, op);
-        const int n_out = (int)strlen(tensors[op->out].axes) - 1;
+        const int n_out = n_axes - (int)strlen(tensors[op->in[0]].axes) + 1;
         n = cut_lanes(c, at, n_out);
         k = cut_lanes(c, at == 0 ? n_out : 0, n_axes - n_out);
         break;

@@ -57,11 +57,12 @@ int octavo_weight_outputs_at(const octavo_program *program, const octavo_op *op)
 
 static void tie_matmul(ties *t, const octavo_op *op) {
     const int outputs = octavo_weight_outputs_at(t->program, op);
-    const int n_out = n_axes_of(t, op->out) - 1, n_in = n_axes_of(t, op->in[0]) - 1;
+    const int n_in = n_axes_of(t, op->in[0]) - 1, n_out = n_axes_of(t, op->in[1]) - n_in;
+    const int first = n_axes_of(t, op->out) - n_out; /* a latent has one head, and its lanes */
     for (int i = 0; i < n_in; i++)
         tie(t, op->in[1], (outputs == 0 ? n_out : 0) + i, op->in[0], 1 + i);
     for (int i = 0; i < n_out; i++)
-        tie(t, op->in[1], outputs + i, op->out, 1 + i);
+        tie(t, op->in[1], outputs + i, op->out, first + i);
     tie_vector(t, op->in[2], op->out);
 }
 

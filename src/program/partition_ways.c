@@ -150,11 +150,19 @@ static bool has_whole_lanes(const octavo_layout *layout) {
     return layout->split[2].n == 0;
 }
 
+/* Sums over a split of the columns of x add up to the same bits as whole ones. What rules do not
+ * ask for is split no finer. */
+static bool is_exact(const way_list *list, int x, const octavo_split *split) {
+    return octavo_axis_is_exact(octavo_axis_of(list->p->axes, x, 1),
+                                octavo_split_degree(split, &list->p->mesh));
+}
+
 static bool can_norm_split(const way_list *list, const octavo_layout *layout) {
     const int x = list->op->in[0];
     if (layout->split[1].n == 0) return true;
     if (n_axes(list, x) > 2 && layout->split[2].n > 0) return false;
-    return octavo_axis_of(list->p->axes, x, 1)->readers == 0;
+    return octavo_axis_of(list->p->axes, x, 1)->readers == 0 &&
+           is_exact(list, x, &layout->split[1]);
 }
 
 static void ways_norm(way_list *list, const octavo_held *held) {
@@ -338,11 +346,16 @@ static void add_matmul(way_list *list, const octavo_split *rows, unsigned inputs
                        int outputs_at) {
     const octavo_op *op = list->op;
     const octavo_layout *placed = &list->p->placed[op->in[1]];
-    const int inputs_at = outputs_at == 0 ? n_axes(list, op->out) - 1 : 0;
+    const int n_outputs = n_axes(list, op->in[1]) - n_axes(list, op->in[0]) + 1;
+    const int inputs_at = outputs_at == 0 ? n_outputs : 0;
     octavo_layout weight = {0};
     weight.split[inputs_at] = ordered(&placed->split[inputs_at], inputs);
     weight.split[outputs_at] = ordered(&placed->split[outputs_at], outputs);
+    if (n_outputs < n_axes(list, op->out) - 1 && weight.split[outputs_at].n > 0) return;
     if (!octavo_weight_can_move(list->p, op->in[1], outputs_at, &weight)) return;
+    if (inputs != bits_of(&placed->split[inputs_at]) &&
+        !is_exact(list, op->in[0], &weight.split[inputs_at]))
+        return;
     const octavo_layout x = {.split = {*rows, weight.split[inputs_at]}};
     const octavo_layout out = {.split = {*rows, weight.split[outputs_at]},
                                .partial = weight.split[inputs_at]};
