@@ -25,6 +25,8 @@ set(octavo_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH octavo_pc_prefix ${CMAKE_INSTALL_PREFIX}/${octavo_pc_dir} ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" octavo_pc_prefix "${octavo_pc_prefix}")
 list(JOIN hwloc_LDFLAGS " " octavo_pc_hwloc)
+set(octavo_pc_dl ${CMAKE_DL_LIBS})
+list(TRANSFORM octavo_pc_dl PREPEND "-l")
 configure_file(cmake/octavo.pc.in octavo.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/octavo.pc DESTINATION ${octavo_pc_dir})
 

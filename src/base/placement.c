@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/placement.h"
 
+#include "base/cpu.h"
 #include "base/memory.h"
 
 #include <hwloc.h>
@@ -169,4 +170,26 @@ void octavo_placement_bind_memory(const octavo_placement *placement, int team, v
                                  (bytes - before) / page * page, nodes, policy,
                                  HWLOC_MEMBIND_BYNODESET | HWLOC_MEMBIND_MIGRATE);
     hwloc_bitmap_free(nodes);
+}
+
+/* All processing units of the share: siblings of a core stay together. */
+static bool bind_process(const octavo_placement *p, int index) {
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    bool bound = set != NULL;
+    for (int i = 0; bound && i < p->threads_per_team; i++) {
+        hwloc_obj_t core = core_of(p, index * p->threads_per_team + i);
+        bound = hwloc_bitmap_or(set, set, core->cpuset) == 0;
+    }
+    bound = bound && hwloc_bitmap_and(set, set, p->before) == 0 &&
+            hwloc_set_cpubind(p->topology, set, HWLOC_CPUBIND_PROCESS) == 0;
+    hwloc_bitmap_free(set);
+    return bound;
+}
+
+bool octavo_placement_narrow(int index, int count) {
+    const int share = octavo_cpu_cores() / count;
+    octavo_placement *p = share > 0 ? octavo_placement_create(count, share) : NULL;
+    bool bound = p != NULL && bind_process(p, index);
+    octavo_placement_destroy(&p);
+    return bound;
 }

@@ -35,4 +35,10 @@ void octavo_placement_unbind(const octavo_placement *placement, pthread_t thread
 void octavo_placement_bind_memory(const octavo_placement *placement, int team, void *p,
                                   size_t bytes);
 
+/* Binds this whole process to the index-th of `count` equal shares of the cores that it is bound
+ * to, within one NUMA node where that works out: for processes that a launcher left on the same
+ * cores. False, and nothing is changed, where there are fewer cores than shares or the system
+ * refuses. */
+bool octavo_placement_narrow(int index, int count);
+
 #endif

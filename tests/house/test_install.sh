@@ -29,6 +29,11 @@ if [ -x "$BUILD/octavo" ]; then
     [ -f "$prefix/share/zsh/site-functions/_octavo" ] || die "no zsh completion"
 fi
 
+for module in "$BUILD"/octavo_openmpi.so "$BUILD"/octavo_mpich.so; do
+    [ ! -f "$module" ] || [ -f "$library/octavo/$(basename "$module")" ] ||
+        die "$(basename "$module") is not installed"
+done
+
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
 [ "$(pkg-config --modversion octavo)" = "$version" ] || die "octavo.pc has another version"
 

@@ -1,0 +1,72 @@
+# The transport modules, one for each MPI whose compiler is here: src/sharding/mpi/module.c becomes
+# octavo_openmpi.so and octavo_mpich.so beside the programs, loaded only by processes that mpirun or srun
+# started. Compilers are found by their names in Debian and Fedora, or given as OCTAVO_MPICC_OPENMPI and
+# OCTAVO_MPICC_MPICH. A plain mpicc is asked which of the two it is.
+option(OCTAVO_MPI "build a transport module for each MPI that is found" ON)
+set(octavo_mpi_modules)
+
+# octavo_mpi_flags(COMPILER QUESTION OUT): the flags that a compiler says it adds.
+function(octavo_mpi_flags compiler out)
+    foreach(question IN LISTS ARGN)
+        separate_arguments(arguments UNIX_COMMAND "${question}")
+        execute_process(COMMAND ${compiler} ${arguments} OUTPUT_VARIABLE flags RESULT_VARIABLE code
+            ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+        if(code EQUAL 0)
+            separate_arguments(flags UNIX_COMMAND "${flags}")
+            list(FILTER flags INCLUDE REGEX "^-([ILl]|Wl,-rpath)")
+            set(${out} ${flags} PARENT_SCOPE)
+            return()
+        endif()
+    endforeach()
+    set(${out} PARENT_SCOPE)
+endfunction()
+
+# Which MPI a compiler belongs to, from the header that it includes.
+function(octavo_mpi_kind compiler out)
+    file(WRITE ${CMAKE_BINARY_DIR}/mpi_kind.c "#include <mpi.h>\n#if defined(OPEN_MPI)\nkind openmpi\n#elif defined(MPICH_VERSION)\nkind mpich\n#endif\n")
+    execute_process(COMMAND ${compiler} -E ${CMAKE_BINARY_DIR}/mpi_kind.c OUTPUT_VARIABLE text ERROR_QUIET)
+    string(REGEX MATCH "kind (openmpi|mpich)" found "${text}")
+    set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
+function(octavo_mpi_module name)
+    string(TOUPPER ${name} upper)
+    find_program(OCTAVO_MPICC_${upper} NAMES mpicc.${name} mpicc_${name}
+        PATHS /usr/lib64/${name}/bin /usr/lib/${name}/bin DOC "compiler of ${name}")
+    set(compiler ${OCTAVO_MPICC_${upper}})
+    if(NOT compiler)
+        find_program(OCTAVO_MPICC_ANY NAMES mpicc DOC "compiler of some MPI")
+        set(compiler ${OCTAVO_MPICC_ANY})
+    endif()
+    if(NOT compiler)
+        return()
+    endif()
+    octavo_mpi_kind(${compiler} kind)
+    if(NOT kind STREQUAL name)
+        return()
+    endif()
+    octavo_mpi_flags(${compiler} compile_flags "--showme:compile" "-show -c")
+    octavo_mpi_flags(${compiler} link_flags "--showme:link" "-show")
+    set(target octavo_${name})
+    add_library(${target} MODULE src/sharding/mpi/module.c)
+    set(includes ${compile_flags})
+    list(FILTER includes INCLUDE REGEX "^-I")
+    list(TRANSFORM includes REPLACE "^-I" "")
+    list(FILTER link_flags INCLUDE REGEX "^-([Ll]|Wl)")
+    target_include_directories(${target} PRIVATE src)
+    target_include_directories(${target} SYSTEM PRIVATE ${includes})
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_link_libraries(${target} PRIVATE octavo_flags ${link_flags})
+    set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".so"
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/octavo)
+    set(octavo_mpi_modules ${octavo_mpi_modules} ${name} PARENT_SCOPE)
+endfunction()
+
+if(OCTAVO_MPI)
+    foreach(name IN ITEMS openmpi mpich)
+        octavo_mpi_module(${name})
+    endforeach()
+    list(JOIN octavo_mpi_modules ", " names)
+    message(STATUS "MPI modules: ${names}")
+endif()
