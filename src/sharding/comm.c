@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/placement.h"
+#include "sharding/comm_guard.h"
 #include "sharding/comm_internal.h"
 
 #include <string.h>
@@ -101,6 +101,21 @@ static void comm_free(octavo_comm *c) {
     octavo_free(c);
 }
 
+static octavo_status join_others(octavo_comm *c, const octavo_launch *launch, int max_messages,
+                                 octavo_error *error) {
+    octavo_guard *guard = NULL;
+    octavo_status status = octavo_guard_start(&guard, launch->process, launch->processes,
+                                              c->stall_seconds, &c->log, error);
+    if (status != OCTAVO_OK) return status;
+    status = octavo_transport_start(&c->transport, launch, error);
+    c->process = c->transport.process;
+    c->processes = launch->processes;
+    if (status == OCTAVO_OK) status = assemble(c, max_messages, error);
+    if (status != OCTAVO_OK) octavo_transport_stop(&c->transport);
+    octavo_guard_stop(&guard);
+    return status;
+}
+
 static octavo_status check_stall(const octavo_comm_options *options, double *seconds,
                                  octavo_error *error) {
     *seconds = options->stall_seconds;
@@ -138,12 +153,8 @@ octavo_status octavo_comm_open(octavo_comm **comm, const octavo_comm_options *op
     c->processes = 1;
     c->crowd = 1;
     if (launch.processes > 1) {
-        status = octavo_transport_start(&c->transport, &launch, error);
-        c->process = c->transport.process;
-        c->processes = launch.processes;
-        if (status == OCTAVO_OK) status = assemble(c, options->max_messages, error);
+        status = join_others(c, &launch, options->max_messages, error);
         if (status != OCTAVO_OK) {
-            octavo_transport_stop(&c->transport);
             comm_free(c);
             return status;
         }
@@ -289,6 +300,6 @@ octavo_status octavo_comm_agree(octavo_comm *comm, octavo_status mine, octavo_er
 
 void octavo_comm_abort(octavo_comm *comm, const char *message) {
     if (comm->watch != NULL) octavo_watch_fail(comm->watch, comm->process, -1, message);
-    octavo_log_write(&comm->log, OCTAVO_LOG_ERROR, "%s", message);
+    octavo_last_word(&comm->log, message);
     _exit(1);
 }

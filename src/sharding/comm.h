@@ -15,6 +15,8 @@
 #ifndef OCTAVO_SHARDING_COMM_H
 #define OCTAVO_SHARDING_COMM_H
 
+#include "sharding/link.h"
+
 #include "octavo/log.h"
 #include "octavo/status.h"
 
@@ -72,7 +74,9 @@ const char *octavo_comm_transport(const octavo_comm *comm);
 
 /* All processes call these in the same order, with sizes that agree on both sides; empty messages
  * are skipped. Whoever does otherwise is found out and ends the job. Nothing is allocated unless
- * there are more messages than ever before.
+ * there are more messages than ever before. After a failure that is returned (OCTAVO_ERROR_INVALID:
+ * a message for nobody; OCTAVO_ERROR_MEMORY: no room for so many) the others wait: the caller tells
+ * them by octavo_comm_abort.
  *
  * begin starts to move the data, which must be left alone until finish has returned; between them
  * there is no other call. exchange is both. */
@@ -99,12 +103,6 @@ void octavo_comm_mark(octavo_comm *comm, uint64_t mark);
 
 /* Ends the whole job with one line that names this process and says why. Does not return. */
 void octavo_comm_abort(octavo_comm *comm, const char *message);
-
-/* What a link costs: seconds = latency_s + bytes / bytes_per_s. */
-typedef struct octavo_link {
-    double latency_s;
-    double bytes_per_s;
-} octavo_link;
 
 /* Measures an exchange of all with all; bytes are what one process sends in it. Everybody gets the
  * same numbers. With one process: latency 0, an infinite rate. Takes a part of a second. */

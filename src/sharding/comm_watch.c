@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "sharding/comm_frame.h"
+#include "sharding/comm_guard.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -155,14 +156,7 @@ static void send_to_all(octavo_watch *w, octavo_frame_kind kind, const char *tex
 static void speak(const octavo_watch *w) {
     char line[OCTAVO_FRAME_TEXT + 64];
     (void)snprintf(line, sizeof(line), "%s; this ends the job", w->last_words);
-    if (w->log.write != NULL) {
-        octavo_log_write(&w->log, OCTAVO_LOG_ERROR, "%s", line);
-        return;
-    }
-    size_t length = strlen(line);
-    line[length] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, length + 1);
-    (void)written;
+    octavo_last_word(&w->log, line);
 }
 
 static void end_when_due(octavo_watch *w, int64_t now) {

@@ -8,6 +8,7 @@
 #include "base/placement.h"
 #include "base/thread.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #define MOST 16
@@ -88,6 +89,27 @@ static void test_binding(void **unused) {
     assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
 }
 
+static void test_narrow(void **unused) {
+    (void)unused;
+    pretend("node:2 core:2 pu:2");
+    assert_false(octavo_placement_narrow(0, 5));
+    assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+#if defined(__linux__)
+    cpu_set_t before, parts[2];
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    if (octavo_cpu_cores() < 2) skip();
+    for (int i = 0; i < 2; i++) {
+        assert_true(octavo_placement_narrow(i, 2));
+        assert_int_equal(sched_getaffinity(0, sizeof(parts[i]), &parts[i]), 0);
+        assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+        assert_true(CPU_COUNT(&parts[i]) > 0 && CPU_COUNT(&parts[i]) < CPU_COUNT(&before));
+    }
+    cpu_set_t both;
+    CPU_AND(&both, &parts[0], &parts[1]);
+    assert_int_equal(CPU_COUNT(&both), 0);
+#endif
+}
+
 /* What was in the memory stays there. */
 static void test_memory_stays(void **unused) {
     (void)unused;
@@ -111,9 +133,8 @@ static void test_memory_stays(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_plan),         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_binding),      cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_memory_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

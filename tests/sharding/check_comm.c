@@ -274,13 +274,17 @@ int main(int argc, char **argv) {
     octavo_error error = {0};
     const char *mode = argc > 1 ? argv[1] : "right";
     const char *argument = argc > 2 ? argv[2] : "1";
+    int launched = 0;
     octavo_comm_options options = {.log = {OCTAVO_LOG_WARN, write_line, NULL}};
     if (strcmp(mode, "asked") == 0) options.kind = OCTAVO_COMM_MPI;
+    if (strcmp(mode, "absent") == 0 && octavo_comm_launched(&launched) > 1 && launched == 1) {
+        pause_ms(20000); /* the others wait for it in vain */
+        return 0;
+    }
     if (octavo_comm_open(&c, &options, &error) != OCTAVO_OK) {
         (void)fprintf(stderr, "REFUSED %s\n", error.message);
         return 2;
     }
-    int launched = 0;
     if (octavo_comm_launched(&launched) != octavo_comm_processes(c) ||
         launched != octavo_comm_process(c)) {
         fail("what the launcher tells");

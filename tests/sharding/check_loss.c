@@ -145,11 +145,24 @@ static void test_late(void **unused) {
     }
 }
 
+/* One never joins. */
+static void test_absent(void **unused) {
+    (void)unused;
+    for (int i = 0; i < JOB_MPIS; i++) {
+        job j;
+        if (!mpis[i].is_here) continue;
+        job_start(&j, &mpis[i], 3, CHECK_COMM, "absent", "", "3");
+        job_wait(&j, 15);
+        assert_int_not_equal(j.status, 0);
+        assert_int_equal(job_count(&j, "rank 0 of 3 has waited 3 s for the others to start"), 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed), cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_astray), cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_late),   cmocka_unit_test(test_absent),
     };
     if (job_find(mpis, OCTAVO_MODULES) == 0) return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
