@@ -203,7 +203,7 @@ void octavo_run_expert_matmul(octavo_run *run, const octavo_op *op, int thread, 
         if (first == last) continue;
         const octavo_matmul_args args = {
             .type = weight->type,
-            .weight = weight->data + (size_t)(first_expert + e) * matrix_bytes +
+            .weight = octavo_data_of(run, op->in[1]) + (size_t)(first_expert + e) * matrix_bytes +
                       (size_t)(first_output / OCTAVO_PANEL) * panel_bytes,
             .n = unused + width,
             .first = unused,

@@ -46,7 +46,7 @@ void octavo_run_head_matmul(octavo_run *run, const octavo_op *op, int thread, in
         const int64_t last = high - n * n_panels < n_panels ? high - n * n_panels : n_panels;
         const octavo_matmul_args args = {
             .type = weight->type,
-            .weight = weight->data + (size_t)(first_head + n) * matrix_bytes,
+            .weight = octavo_data_of(run, op->in[1]) + (size_t)(first_head + n) * matrix_bytes,
             .n = weight->n,
             .k = weight->k,
             .slices = &op->params.slices,

@@ -36,6 +36,9 @@ int octavo_local_input(const octavo_local_maker *maker, int id); /* of the whole
 int octavo_local_column(octavo_local_maker *maker, const char *name, int x);
 /* The one row that a vector becomes on its way to another layout. */
 int octavo_local_row(octavo_local_maker *maker, int value);
+/* The matrix that a weight becomes there: fills *weight in, all but its data. */
+int octavo_local_matrix(octavo_local_maker *maker, int value, const octavo_reshard_desc *desc,
+                        octavo_weight *weight);
 /* Experts that a rank has of a tensor of pairs. */
 octavo_slices octavo_local_experts(octavo_local_maker *maker, int route,
                                    const octavo_split *experts);

@@ -86,12 +86,59 @@ void octavo_local_reshard(octavo_local_maker *maker, const octavo_reshard_desc *
     octavo_add_op(&maker->builder, OCTAVO_OP_RESHARD, to, params, from, bias, weight, ids);
 }
 
+/* Only the first axes of outputs and inputs are split, the others are whole. */
+static bool has_whole_lanes(const octavo_reshard_desc *desc, const octavo_layout *layout,
+                            int inputs_at) {
+    for (int i = 0; i < OCTAVO_TENSOR_AXES; i++)
+        if (layout->split[i].n > 0 && i != desc->outputs_at && i != inputs_at &&
+            !(i == 0 && desc->program->tensors[desc->tensor].weight->stack > 0))
+            return false;
+    return true;
+}
+
+/* A weight that a step takes otherwise than it is placed: the panels' records move. */
+static void move_weight(octavo_local_maker *maker, const octavo_partition_step *step,
+                        octavo_reshard_desc desc) {
+    const octavo_program *whole = maker->whole;
+    const octavo_op *op = &whole->ops[step->op];
+    const int stack = op->kind == OCTAVO_OP_EXPERT_MATMUL;
+    const int n_inputs = (int)strlen(whole->tensors[op->in[0]].axes) - 1;
+    octavo_program *local = maker->local;
+    if (op->kind != OCTAVO_OP_MATMUL && op->kind != OCTAVO_OP_EXPERT_MATMUL) {
+        octavo_local_reject(maker, desc.tensor, "it cannot be moved in a step; place it otherwise");
+        return;
+    }
+    desc.outputs_at = stack ? stack + n_inputs : octavo_weight_outputs_at(whole, op);
+    desc.n_outputs = (int)strlen(whole->tensors[desc.tensor].axes) - stack - n_inputs;
+    const int inputs_at = desc.outputs_at == stack ? stack + desc.n_outputs : stack;
+    octavo_weight *weight = octavo_alloc_zero(1, sizeof *weight);
+    if (!weight) {
+        octavo_local_no_memory(maker);
+        return;
+    }
+    if (!has_whole_lanes(&desc, &desc.from, inputs_at) ||
+        !has_whole_lanes(&desc, &desc.to, inputs_at))
+        octavo_local_reject(maker, desc.tensor, "lanes of its heads cannot be moved in a step");
+    const int from = octavo_local_tensor(maker, step->in[0]);
+    const int to = octavo_local_matrix(maker, step->out, &desc, weight);
+    const int n = local->n_reshards;
+    if (maker->builder.status == OCTAVO_OK) octavo_local_reshard(maker, &desc, from, to, step);
+    if (local->n_reshards > n)
+        local->reshards[n].weight = weight; /* whose end comes with the program's */
+    else
+        octavo_free(weight);
+}
+
 void octavo_local_step_reshard(octavo_local_maker *maker, const octavo_partition_step *step) {
     const octavo_reshard_desc desc = octavo_local_reshard_desc(maker, step->in[0], step->out);
     const octavo_tensor *tensor = &maker->whole->tensors[desc.tensor];
     if (tensor->kind == OCTAVO_TENSOR_INPUT) return; /* all have it */
-    if (tensor->kind == OCTAVO_TENSOR_WEIGHT || tensor->kind == OCTAVO_TENSOR_CACHE) {
-        octavo_local_reject(maker, desc.tensor, "its rule asks to move it in every step");
+    if (tensor->kind == OCTAVO_TENSOR_WEIGHT) {
+        move_weight(maker, step, desc);
+        return;
+    }
+    if (tensor->kind == OCTAVO_TENSOR_CACHE) {
+        octavo_local_reject(maker, desc.tensor, "a cache cannot be moved in a step");
         return;
     }
     const int from = octavo_local_tensor(maker, step->in[0]);

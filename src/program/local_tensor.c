@@ -119,6 +119,29 @@ int octavo_local_row(octavo_local_maker *maker, int value) {
     return *id = octavo_add_tensor(&maker->builder, part);
 }
 
+int octavo_local_matrix(octavo_local_maker *maker, int value, const octavo_reshard_desc *desc,
+                        octavo_weight *weight) {
+    const octavo_value *v = &maker->values[value];
+    const octavo_tensor *tensor = &maker->whole->tensors[v->tensor];
+    const octavo_weight *bound = maker->options->bindings[v->tensor].weight;
+    octavo_tensor part = {.name = tensor->name, .kind = tensor->kind, .weight = weight};
+    if (!bound || (bound->factors && bound->stack > 0) || bound->order) {
+        octavo_local_reject(maker, v->tensor, "it cannot be moved in a step; place it otherwise");
+        return OCTAVO_NO_TENSOR;
+    }
+    memcpy(part.axes, tensor->axes, sizeof part.axes);
+    cut_axes(maker, &part, v->tensor, &v->layout, 0);
+    *weight = (octavo_weight){.type = bound->type, .n = 1, .k = 1, .factors = bound->factors};
+    if (bound->stack > 0) weight->stack = part.extent[0];
+    for (int i = bound->stack > 0; part.axes[i]; i++) {
+        const bool is_output = i >= desc->outputs_at && i < desc->outputs_at + desc->n_outputs;
+        *(is_output ? &weight->n : &weight->k) *= part.extent[i];
+    }
+    part.row_bytes = octavo_weight_bytes(weight->type, weight->n, weight->k) *
+                     (size_t)(bound->stack > 0 ? weight->stack : 1);
+    return maker->tensors[maker->same[value]] = octavo_add_tensor(&maker->builder, part);
+}
+
 int octavo_local_column(octavo_local_maker *maker, const char *name, int x) {
     octavo_tensor part = {
         .name = name, .kind = OCTAVO_TENSOR_ACTIVATION, .rows = maker->local->tensors[x].rows};

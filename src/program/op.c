@@ -39,7 +39,8 @@ static void run_embed(octavo_run *run, const octavo_op *op, int thread, int n_th
         const int64_t id = ids[t] - table->begin[0];
         if (id < 0 || id >= weight->n) continue;
         float *out = octavo_row_of(run, op->out, t);
-        const uint8_t *panel = weight->data + (size_t)(id / OCTAVO_PANEL) * panel_bytes;
+        const uint8_t *panel =
+            octavo_data_of(run, op->in[1]) + (size_t)(id / OCTAVO_PANEL) * panel_bytes;
         if (width == weight->k)
             octavo_weight_unpack_row(weight->type, out, panel, (int)(id % OCTAVO_PANEL), width);
         else
@@ -237,8 +238,9 @@ static void run_matmul(octavo_run *run, const octavo_op *op, int thread, int n_t
     const int64_t n = octavo_width_of(out), first = op->params.first_output;
     octavo_matmul_args args = {
         .type = weight->type,
-        .weight = weight->data + (size_t)(first / OCTAVO_PANEL) *
-                                     octavo_weight_panel_bytes(weight->type, weight->k),
+        .weight =
+            octavo_data_of(run, op->in[1]) +
+            (size_t)(first / OCTAVO_PANEL) * octavo_weight_panel_bytes(weight->type, weight->k),
         .n = first % OCTAVO_PANEL + n,
         .first = first % OCTAVO_PANEL,
         .k = weight->k,

@@ -86,6 +86,12 @@ static inline const float *octavo_vector_of(octavo_run *run, int id) {
     return tensor->vector;
 }
 
+/* Of a weight. One that came from other ranks is in the arena. */
+static inline const uint8_t *octavo_data_of(octavo_run *run, int id) {
+    const octavo_weight *weight = octavo_tensor_at(run, id)->weight;
+    return weight->data ? weight->data : octavo_row_of(run, id, 0);
+}
+
 /* Column at which a rank's part of a tensor's rows (or of a vector) begins, if parts are runs. */
 static inline int64_t octavo_first_column(const octavo_tensor *tensor) {
     const int first = tensor->kind == OCTAVO_TENSOR_VECTOR ? 0 : 1;

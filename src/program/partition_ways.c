@@ -510,13 +510,17 @@ static unsigned axes_of_experts(const way_list *list, int choice) {
     return bits;
 }
 
-/* Whose experts the pairs of a choice are of. */
+/* Whose experts the pairs of a choice are of: of the products the finest split. */
 static octavo_split experts_of(const way_list *list, int choice) {
     const octavo_program *program = list->p->program;
-    for (int i = list->index; i < program->n_ops; i++)
-        if (program->ops[i].kind == OCTAVO_OP_EXPERT_MATMUL && program->ops[i].in[2] == choice)
-            return list->p->placed[program->ops[i].in[1]].split[0];
-    return (octavo_split){0};
+    octavo_split finest = {0};
+    for (int i = 0; i < program->n_ops; i++) {
+        if (program->ops[i].kind != OCTAVO_OP_EXPERT_MATMUL || program->ops[i].in[2] != choice)
+            continue;
+        const octavo_split *split = &list->p->placed[program->ops[i].in[1]].split[0];
+        if (split->n > finest.n) finest = *split;
+    }
+    return finest;
 }
 
 static void ways_route(way_list *list, const octavo_held *held) {
@@ -577,22 +581,30 @@ static void ways_gather(way_list *list, const octavo_held *held) {
     }
 }
 
+/* Of a weight the experts that the pairs are of; where it is not placed so it moves. */
 static void ways_expert_matmul(way_list *list, const octavo_held *held) {
     const octavo_op *op = list->op;
-    const octavo_layout *w = &list->p->placed[op->in[1]];
     const octavo_layout *choice = &held[2].layout[0];
     const octavo_weight *weight = list->p->program->tensors[op->in[1]].weight;
-    const octavo_layout x = {.split = {choice->split[0], w->split[1]}, .experts = w->split[0]};
-    octavo_layout out = {.split = {choice->split[0], w->split[2]}, .experts = w->split[0]};
-    out.partial = w->split[1];
+    const octavo_split split = experts_of(list, op->in[2]);
+    const unsigned used = bits_of(&split) | bits_of(&choice->split[0]);
+    octavo_layout w = list->p->placed[op->in[1]];
+    w.split[0] = split;
+    w.split[1] = without(&w.split[1], used);
+    w.split[2] = without(&w.split[2], used);
+    if (!octavo_weight_can_move(list->p, op->in[1], 2, &w)) return;
+    const octavo_layout x = {.split = {choice->split[0], w.split[1]}, .experts = split};
+    octavo_layout out = {.split = {choice->split[0], w.split[2]}, .experts = split};
+    out.partial = w.split[1];
     octavo_way *way = add_way(list, &out);
     set_in(way, 0, &x);
+    set_in(way, 1, &w);
     set_in(way, 2, choice);
     if (op->in[3] != OCTAVO_NO_TENSOR) {
-        const octavo_layout bias = {.split = {w->split[0], w->split[2]}};
+        const octavo_layout bias = {.split = {split, w.split[2]}};
         set_in(way, 3, &bias);
     }
-    const double experts = octavo_split_degree(&w->split[0], &list->p->mesh);
+    const double experts = octavo_split_degree(&split, &list->p->mesh);
     const double pairs = widest(list, op->out, 0, &out.split[0]) / experts;
     const double matrices = (double)weight->stack / experts;
     way->seconds = matmul_seconds(list, pairs, columns_of(list, op->in[0], &x),

@@ -14,7 +14,7 @@ static size_t tensor_rows(const octavo_program *program, const octavo_tensor *te
     const int groups = program->mesh.degree[OCTAVO_MESH_DATA];
     size_t rows = (size_t)(is_of_group ? program->max_group_tokens : program->max_tokens);
     size_t parts = (size_t)octavo_split_degree(split, &program->mesh);
-    if (tensor->axes[0] == '1') return 1;
+    if (tensor->axes[0] == '1' || tensor->kind == OCTAVO_TENSOR_WEIGHT) return 1;
     if (tensor->axes[0] == 'r')
         rows = (size_t)program->max_rows * (size_t)(is_of_group ? 1 : groups);
     if (is_of_group) parts /= (size_t)groups;
@@ -78,6 +78,7 @@ static void find_lifetimes(octavo_program *program) {
 }
 
 static bool is_placed(const octavo_tensor *tensor) {
+    if (tensor->kind == OCTAVO_TENSOR_WEIGHT) return tensor->row_bytes > 0; /* it moves */
     return tensor->kind == OCTAVO_TENSOR_ACTIVATION && tensor->last_op >= 0;
 }
 

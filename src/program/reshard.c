@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { COLUMNS = 2 }; /* most axes of columns */
+enum { COLUMNS = 3 }; /* most axes that are cut: of rows 2; a weight's stack, outputs, inputs */
 
 /* A range of an axis, and the shard of the source that has it. */
 typedef struct cover_part {
@@ -45,13 +45,22 @@ static void set_place(octavo_place *place, const octavo_split *split, const octa
     }
 }
 
-static int first_column(const octavo_reshard_desc *desc) {
-    return desc->letter ? 1 : 0;
-}
-
-static int count_columns(const octavo_reshard_desc *desc) {
+/* Axes of the tensor that are cut; their number. Of a weight the first of its outputs and of its
+ * inputs, whose other axes are whole. */
+static int cut_axes(const octavo_reshard_desc *desc, int axes[COLUMNS]) {
+    const octavo_tensor *tensor = &desc->program->tensors[desc->tensor];
+    int n = 0;
     if (desc->width > 0) return 0;
-    return (int)strlen(desc->program->tensors[desc->tensor].axes) - first_column(desc);
+    if (desc->n_outputs > 0) {
+        const int stack = tensor->weight->stack > 0;
+        if (stack) axes[n++] = 0;
+        axes[n++] = desc->outputs_at;
+        axes[n++] = desc->outputs_at == stack ? stack + desc->n_outputs : stack;
+        return n;
+    }
+    for (int i = desc->letter ? 1 : 0; tensor->axes[i]; i++)
+        axes[n++] = i;
+    return n;
 }
 
 static octavo_range shard_at(const octavo_reshard_desc *desc, const octavo_layout *layout,
@@ -106,14 +115,16 @@ static size_t bytes_of(const octavo_reshard_desc *desc, int64_t columns) {
 }
 
 /* One part of each axis. Boxes are dense, the last axis fastest. */
-static octavo_piece make_piece(const octavo_reshard_desc *desc, int n, const cover_part *parts) {
-    const int first = first_column(desc);
+static octavo_piece make_piece(const octavo_reshard_desc *desc, const int *axes, int n,
+                               const cover_part *parts) {
     int64_t from = 0, to = 0, len[COLUMNS], from_row = 1, to_row = 1;
     bool is_whole = true;
-    if (n == 0) return (octavo_piece){.bytes = (size_t)desc->width * sizeof(float), .n_runs = 1};
+    octavo_piece piece = {.n_runs = 1, .n_matrices = 1};
+    piece.bytes = (size_t)desc->width * sizeof(float);
+    if (n == 0) return piece;
     for (int i = 0; i < n; i++) {
-        const octavo_range here = shard_at(desc, &desc->to, &desc->place, first + i);
-        const octavo_range there = shard_number(desc, first + i, parts[i].shard);
+        const octavo_range here = shard_at(desc, &desc->to, &desc->place, axes[i]);
+        const octavo_range there = shard_number(desc, axes[i], parts[i].shard);
         len[i] = parts[i].range.end - parts[i].range.begin;
         from_row = there.end - there.begin;
         to_row = here.end - here.begin;
@@ -121,7 +132,8 @@ static octavo_piece make_piece(const octavo_reshard_desc *desc, int n, const cov
         to = to * to_row + parts[i].range.begin - here.begin;
         is_whole = len[i] == from_row && len[i] == to_row;
     }
-    octavo_piece piece = {.from = bytes_of(desc, from), .to = bytes_of(desc, to), .n_runs = 1};
+    piece.from = bytes_of(desc, from);
+    piece.to = bytes_of(desc, to);
     piece.bytes = bytes_of(desc, n > 1 && is_whole ? len[0] * len[1] : len[n - 1]);
     if (n == 1 || is_whole) return piece;
     piece.n_runs = (int)len[0];
@@ -130,12 +142,59 @@ static octavo_piece make_piece(const octavo_reshard_desc *desc, int n, const cov
     return piece;
 }
 
+/* Of the axes behind one: a head's lanes. */
+static int64_t lanes_behind(const octavo_reshard_desc *desc, int axis, int n) {
+    int64_t lanes = 1;
+    for (int i = 1; i < n; i++)
+        lanes *= desc->program->tensors[desc->tensor].extent[axis + i];
+    return lanes;
+}
+
+/* Stack, outputs, inputs of a weight: runs are records of a panel. Outputs are cut at panels. */
+static octavo_piece make_weight_piece(const octavo_reshard_desc *desc, const int *axes, int n,
+                                      const cover_part *parts) {
+    const octavo_tensor *tensor = &desc->program->tensors[desc->tensor];
+    const octavo_weight_type type = tensor->weight->type;
+    const octavo_weight_info *info = octavo_weight_info_of(type);
+    const int n_inputs = (int)strlen(tensor->axes) - desc->n_outputs - (n > 2);
+    int64_t len[COLUMNS], from[COLUMNS], to[COLUMNS], from_all[COLUMNS], to_all[COLUMNS];
+    for (int i = 0; i < n; i++) {
+        const octavo_range here = shard_at(desc, &desc->to, &desc->place, axes[i]);
+        const octavo_range there = shard_number(desc, axes[i], parts[i].shard);
+        const int n_axes = i == n - 1 ? n_inputs : i == n - 2 ? desc->n_outputs : 1;
+        const int64_t lanes = lanes_behind(desc, axes[i], n_axes);
+        len[i] = (parts[i].range.end - parts[i].range.begin) * lanes;
+        from[i] = (parts[i].range.begin - there.begin) * lanes;
+        to[i] = (parts[i].range.begin - here.begin) * lanes;
+        from_all[i] = (there.end - there.begin) * lanes;
+        to_all[i] = (here.end - here.begin) * lanes;
+    }
+    const int o = n - 2, k = n - 1;
+    const size_t record = (size_t)info->record_bytes;
+    octavo_piece piece = {
+        .bytes = (size_t)(len[k] / info->record_inputs) * record,
+        .n_runs = (int)((len[o] + OCTAVO_PANEL - 1) / OCTAVO_PANEL),
+        .n_matrices = n > 2 ? (int)len[0] : 1,
+        .from_stride = octavo_weight_panel_bytes(type, from_all[k]),
+        .to_stride = octavo_weight_panel_bytes(type, to_all[k]),
+        .from_matrix = octavo_weight_bytes(type, from_all[o], from_all[k]),
+        .to_matrix = octavo_weight_bytes(type, to_all[o], to_all[k]),
+    };
+    piece.from = (size_t)(from[o] / OCTAVO_PANEL) * piece.from_stride +
+                 (size_t)(from[k] / info->record_inputs) * record +
+                 (n > 2 ? (size_t)from[0] * piece.from_matrix : 0);
+    piece.to = (size_t)(to[o] / OCTAVO_PANEL) * piece.to_stride +
+               (size_t)(to[k] / info->record_inputs) * record +
+               (n > 2 ? (size_t)to[0] * piece.to_matrix : 0);
+    return piece;
+}
+
 /* Ranks that a piece comes from, in each shard of rows. */
-static void find_sources(octavo_reshard *reshard, const octavo_reshard_desc *desc, int n,
-                         const cover_part *parts, int *sources) {
+static void find_sources(octavo_reshard *reshard, const octavo_reshard_desc *desc, const int *axes,
+                         int n, const cover_part *parts, int *sources) {
     octavo_place place = desc->place;
     for (int i = 0; i < n; i++)
-        set_place(&place, &desc->from.split[first_column(desc) + i], &desc->mesh, parts[i].shard);
+        set_place(&place, &desc->from.split[axes[i]], &desc->mesh, parts[i].shard);
     for (int row = 0; row < reshard->n_row_shards; row++) {
         set_place(&place, &reshard->rows, &desc->mesh, row);
         for (int part = 0; part < reshard->n_parts; part++) {
@@ -145,10 +204,11 @@ static void find_sources(octavo_reshard *reshard, const octavo_reshard_desc *des
     }
 }
 
-static bool fill_pieces(octavo_reshard *reshard, const octavo_reshard_desc *desc, int n,
-                        const cover *covers) {
+/* A piece for each choice of a part of each axis. */
+static bool fill_pieces(octavo_reshard *reshard, const octavo_reshard_desc *desc, const int *axes,
+                        int n, const cover *covers) {
     const int each = reshard->n_row_shards * reshard->n_parts;
-    int n_pieces = 1, second = n > 1 ? covers[1].n : 1;
+    int n_pieces = 1;
     for (int i = 0; i < n; i++)
         n_pieces *= covers[i].n;
     reshard->pieces = octavo_alloc_zero((size_t)n_pieces + 1, sizeof *reshard->pieces);
@@ -156,11 +216,12 @@ static bool fill_pieces(octavo_reshard *reshard, const octavo_reshard_desc *desc
         octavo_alloc_zero((size_t)n_pieces * (size_t)each + 1, sizeof *reshard->sources);
     if (!reshard->pieces || !reshard->sources) return false;
     for (int p = 0; p < n_pieces; p++) {
-        cover_part parts[COLUMNS];
-        if (n > 0) parts[0] = covers[0].parts[p / second];
-        if (n > 1) parts[1] = covers[1].parts[p % second];
-        reshard->pieces[p] = make_piece(desc, n, parts);
-        find_sources(reshard, desc, n, parts, reshard->sources + p * each);
+        cover_part parts[COLUMNS] = {{0}};
+        for (int i = n - 1, left = p; i >= 0; left /= covers[i--].n)
+            parts[i] = covers[i].parts[left % covers[i].n];
+        reshard->pieces[p] = desc->n_outputs > 0 ? make_weight_piece(desc, axes, n, parts)
+                                                 : make_piece(desc, axes, n, parts);
+        find_sources(reshard, desc, axes, n, parts, reshard->sources + p * each);
     }
     reshard->n_pieces = n_pieces;
     return true;
@@ -178,10 +239,10 @@ static octavo_split rows_of(const octavo_reshard_desc *desc) {
 }
 
 bool octavo_reshard_init(octavo_reshard *reshard, const octavo_reshard_desc *desc) {
-    const int n = count_columns(desc);
+    int axes[COLUMNS];
+    const int n = cut_axes(desc, axes);
     cover covers[COLUMNS] = {{0}};
     bool is_made = true;
-    octavo_assert(n <= COLUMNS);
     *reshard = (octavo_reshard){
         .rows = rows_of(desc), .is_owned = desc->from.is_owned, .is_selection = desc->is_selection};
     reshard->n_row_shards = octavo_split_degree(&reshard->rows, &desc->mesh);
@@ -192,8 +253,8 @@ bool octavo_reshard_init(octavo_reshard *reshard, const octavo_reshard_desc *des
     for (int row = 0; is_made && row < reshard->n_row_shards; row++)
         set_place(&reshard->row_places[row], &reshard->rows, &desc->mesh, row);
     for (int i = 0; i < n; i++)
-        is_made = is_made && cover_axis(&covers[i], desc, first_column(desc) + i);
-    is_made = is_made && fill_pieces(reshard, desc, n, covers);
+        is_made = is_made && cover_axis(&covers[i], desc, axes[i]);
+    is_made = is_made && fill_pieces(reshard, desc, axes, n, covers);
     for (int i = 0; i < n; i++)
         octavo_free(covers[i].parts);
     if (!is_made) octavo_reshard_deinit(reshard);
@@ -204,6 +265,7 @@ void octavo_reshard_deinit(octavo_reshard *reshard) {
     octavo_free(reshard->pieces);
     octavo_free(reshard->row_places);
     octavo_free(reshard->owned);
+    octavo_free(reshard->weight);
     octavo_free(reshard->sources);
     *reshard = (octavo_reshard){0};
 }
@@ -229,7 +291,8 @@ static bool nests(const octavo_reshard_desc *desc, int i) {
 }
 
 bool octavo_reshard_is_slice(const octavo_reshard_desc *desc) {
-    const int n = count_columns(desc), first = first_column(desc);
+    int axes[COLUMNS];
+    const int n = cut_axes(desc, axes);
     octavo_reshard_desc back = *desc;
     if (desc->from.partial.n > 0) return false;
     back.from = desc->to;
@@ -239,7 +302,8 @@ bool octavo_reshard_is_slice(const octavo_reshard_desc *desc) {
         /* rows that need a result lie in any part of a group */
         if (desc->is_selection && from.n > octavo_split_has(&from, OCTAVO_MESH_DATA)) return false;
     }
-    for (int i = first; i < first + n; i++)
-        if (!begins(&desc->from.split[i], &desc->to.split[i]) || !nests(desc, i)) return false;
+    for (int i = 0; i < n; i++)
+        if (!begins(&desc->from.split[axes[i]], &desc->to.split[axes[i]]) || !nests(desc, axes[i]))
+            return false;
     return true;
 }

@@ -12,12 +12,14 @@
 
 enum { OCTAVO_MAX_PARTS = 256 }; /* ranks whose parts of a sum are added, or that own rows */
 
-/* Of each row some columns that one shard has: n_runs runs of bytes. */
+/* Of each row some columns that one shard has: n_runs runs of bytes. A weight is one row, whose
+ * runs are records of panels; n_matrices such lots are matrices of a stack. */
 typedef struct octavo_piece {
     size_t from, to; /* bytes before the first run, in the source's row and in the result's */
     size_t bytes;    /* of a run */
-    int n_runs;
+    int n_runs, n_matrices;
     size_t from_stride, to_stride; /* bytes from run to run */
+    size_t from_matrix, to_matrix; /* bytes from matrix to matrix */
 } octavo_piece;
 
 struct octavo_reshard {
@@ -32,6 +34,7 @@ struct octavo_reshard {
     bool is_owned;            /* a row comes from the owner of its id: */
     int64_t *owned;           /* [n_parts] ids below are of this or of an earlier owner */
     octavo_place *row_places; /* [n_row_shards] who has them, but for axes that split no rows */
+    octavo_weight *weight;    /* that the result is, its data in the arena */
     int *sources;             /* [n_pieces][n_row_shards][n_parts] ranks */
 };
 
@@ -46,8 +49,9 @@ typedef struct octavo_reshard_desc {
     int tensor;
     octavo_layout from, to;
     int64_t width;
-    char letter; /* of the source's rows; 0: a vector */
+    char letter; /* of the source's rows; 0: a vector or a weight */
     bool is_selection;
+    int outputs_at, n_outputs; /* of a weight (n_outputs > 0): its axes of outputs */
 } octavo_reshard_desc;
 
 OCTAVO_MUST_CHECK bool octavo_reshard_init(octavo_reshard *reshard,

@@ -121,9 +121,12 @@ static void move_row(const move *m, const source *s, int64_t row, int64_t from) 
     int64_t begin, end;
     octavo_pool_share((int64_t)piece->bytes, OCTAVO_ALIGN, m->share, m->n_shares, &begin, &end);
     const size_t bytes = (size_t)(end - begin);
-    for (int i = 0; i < piece->n_runs && bytes > 0; i++) {
-        const size_t at = first + (size_t)i * piece->from_stride + (size_t)begin;
-        const size_t column = piece->to + (size_t)i * piece->to_stride + (size_t)begin;
+    for (int i = 0; i < piece->n_runs * piece->n_matrices && bytes > 0; i++) {
+        const size_t run = (size_t)(i % piece->n_runs), matrix = (size_t)(i / piece->n_runs);
+        const size_t at =
+            first + run * piece->from_stride + matrix * piece->from_matrix + (size_t)begin;
+        const size_t column =
+            piece->to + run * piece->to_stride + matrix * piece->to_matrix + (size_t)begin;
         if (is_sum)
             sum_run(m, s, to + column, at, row - m->rows.begin, column, bytes);
         else
@@ -166,9 +169,12 @@ static void find_parts(const move *m, source *s) {
         octavo_run *peer = s->ranks[i] == m->run->rank ? m->run : m->run->peers[s->ranks[i]];
         const octavo_tensor *from = octavo_tensor_at(peer, m->op->in[0]);
         s->row_bytes = from->row_bytes;
-        s->parts[i] = from->kind == OCTAVO_TENSOR_VECTOR
-                          ? (const uint8_t *)from->vector
-                          : (const uint8_t *)octavo_row_of(peer, m->op->in[0], 0);
+        if (from->kind == OCTAVO_TENSOR_VECTOR)
+            s->parts[i] = (const uint8_t *)from->vector;
+        else if (from->kind == OCTAVO_TENSOR_WEIGHT)
+            s->parts[i] = octavo_data_of(peer, m->op->in[0]);
+        else
+            s->parts[i] = octavo_row_of(peer, m->op->in[0], 0);
     }
 }
 
@@ -187,7 +193,7 @@ static void count(const move *m, const source *s) {
         if (n == 0) continue;
         traffic->messages[m->reshard->collective]++;
         traffic->bytes[m->reshard->collective] +=
-            n * (int64_t)piece->bytes * (int64_t)piece->n_runs;
+            n * (int64_t)piece->bytes * piece->n_runs * piece->n_matrices;
     }
 }
 

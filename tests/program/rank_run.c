@@ -295,6 +295,7 @@ static octavo_status make_partitions(const world *w, const world_mesh *mesh,
             .n_rows = WORLD_SEQUENCES,
             .kv_length = 64,
             .cache_bytes = 4,
+            .can_move_weights = mesh->can_move_weights,
         };
         octavo_status status =
             octavo_partition_make(&partitions[phase], &w->program, &w->axes, &options, error);

@@ -63,7 +63,8 @@ void world_run_whole(const world *w, const world_step *steps, int n_steps, int n
 
 typedef struct world_mesh {
     octavo_mesh mesh;
-    const octavo_rules *rules;          /* NULL: the defaults */
+    const octavo_rules *rules; /* NULL: the defaults */
+    bool can_move_weights;
     int n_threads;                      /* of a rank */
     int group_begin[9];                 /* first sequence of each data group, and their number */
     octavo_traffic traffic;             /* of all ranks together: a result */
