@@ -101,7 +101,9 @@ static bool start(octavo_local_maker *maker) {
 
 static void add_trace(octavo_local_maker *maker, int i) {
     octavo_program *local = maker->local;
-    const int id = octavo_local_tensor(maker, maker->partition->trace_values[i]);
+    maker->is_for_trace = true;
+    const int id = octavo_local_bring(maker, maker->partition->trace_values[i]);
+    maker->is_for_trace = false;
     void *array = local->traces;
     if (!octavo_build_grow(&maker->builder, &array, local->n_traces, &local->capacity_traces,
                            sizeof *local->traces))
@@ -111,6 +113,11 @@ static void add_trace(octavo_local_maker *maker, int i) {
         (octavo_trace){local->n_ops, id, maker->whole->traces[i].width};
 }
 
+static void begin_logits(octavo_local_maker *maker) {
+    maker->local->hidden = octavo_local_bring(maker, maker->partition->hidden);
+    maker->local->logits_begin = maker->local->n_ops;
+}
+
 static void add_steps(octavo_local_maker *maker) {
     const octavo_partition *partition = maker->partition;
     octavo_program *local = maker->local;
@@ -118,7 +125,7 @@ static void add_steps(octavo_local_maker *maker) {
         const octavo_partition_step *step = &partition->steps[i];
         if (maker->builder.status) return;
         if (i == partition->head_begin) local->head_begin = local->n_ops;
-        if (i == partition->logits_begin) local->logits_begin = local->n_ops;
+        if (i == partition->logits_begin) begin_logits(maker);
         for (int k = 0; k < partition->n_traces; k++)
             if (partition->trace_steps[k] == i) add_trace(maker, k);
         maker->builder.layer = step->layer;
@@ -127,9 +134,8 @@ static void add_steps(octavo_local_maker *maker) {
         else
             octavo_local_step_reshard(maker, step);
     }
-    if (partition->logits_begin == partition->n_steps) local->logits_begin = local->n_ops;
-    local->hidden = octavo_local_tensor(maker, partition->hidden);
-    local->logits = octavo_local_tensor(maker, partition->logits);
+    if (partition->logits_begin == partition->n_steps) begin_logits(maker);
+    local->logits = octavo_local_bring(maker, partition->logits);
 }
 
 octavo_status octavo_local_make(octavo_program *local, const octavo_local_options *options,

@@ -28,6 +28,9 @@ typedef struct octavo_local_options {
     int rank;
     const octavo_binding *bindings; /* [program->n_tensors] borrowed like the weights themselves */
     int max_group_tokens;           /* of one data group; 0: one may have all max_tokens */
+    /* [ranks] the process of each, where there are several: logits, hidden rows and traces are then
+     * brought to rank 0. NULL: all ranks are of this one. */
+    const int *processes;
 } octavo_local_options;
 
 /* Plans its memory too. Statuses: INVALID (the partition asks for what no op can do, or a weight is

@@ -23,6 +23,7 @@ typedef struct octavo_local_maker {
     int grouped;          /* choices whose pairs are numbered, and for which rows and experts */
     octavo_layout grouped_as;
     int capacity_reshards;
+    bool is_for_trace; /* what is added is */
 } octavo_local_maker;
 
 /* Keeps a mistake of the partition. */
@@ -49,6 +50,8 @@ void octavo_local_op(octavo_local_maker *maker, const octavo_partition_step *ste
 /* An exchange between two local tensors (local_reshard.c). `step`: which asks for it, or NULL. */
 void octavo_local_reshard(octavo_local_maker *maker, const octavo_reshard_desc *desc, int from,
                           int to, const octavo_partition_step *step);
+/* All of a value [rows, columns] on rank 0, where there are several processes; else the value. */
+int octavo_local_bring(octavo_local_maker *maker, int value);
 void octavo_local_step_reshard(octavo_local_maker *maker, const octavo_partition_step *step);
 octavo_reshard_desc octavo_local_reshard_desc(const octavo_local_maker *maker, int from_value,
                                               int to_value);

@@ -73,7 +73,11 @@ void octavo_local_reshard(octavo_local_maker *maker, const octavo_reshard_desc *
     local->n_reshards++;
     if (reshard->n_parts > OCTAVO_MAX_PARTS)
         octavo_local_reject(maker, desc->tensor, "a sum over more than 256 ranks");
-    if (!octavo_reshard_is_slice(desc)) {
+    if (!octavo_reshard_is_slice(desc) || desc->only_rank) {
+        const int *processes = maker->options->processes;
+        params.is_wire = true;
+        if (processes && !octavo_reshard_add_sends(reshard, desc, processes))
+            octavo_local_no_memory(maker);
         /* what is never written needs nobody to wait */
         params.is_meeting = local->tensors[from].kind == OCTAVO_TENSOR_ACTIVATION;
         if (step) reshard->collective = step->transfer.collective;
@@ -83,7 +87,24 @@ void octavo_local_reshard(octavo_local_maker *maker, const octavo_reshard_desc *
         bias = octavo_local_tensor(maker, step->bias);
         weight = factors_of(maker, step);
     }
+    params.is_for_trace = maker->is_for_trace;
     octavo_add_op(&maker->builder, OCTAVO_OP_RESHARD, to, params, from, bias, weight, ids);
+}
+
+int octavo_local_bring(octavo_local_maker *maker, int value) {
+    if (value == OCTAVO_NO_TENSOR || !maker->options->processes)
+        return octavo_local_tensor(maker, value);
+    octavo_reshard_desc desc = octavo_local_reshard_desc(maker, value, value);
+    const octavo_tensor *whole = &maker->whole->tensors[desc.tensor];
+    octavo_tensor all = {.name = whole->name, .kind = whole->kind};
+    memcpy(all.axes, whole->axes, sizeof all.axes);
+    desc.to = (octavo_layout){0};
+    desc.only_rank = 1;
+    if (maker->options->rank == 0) all.extent[1] = whole->extent[1];
+    const int from = octavo_local_tensor(maker, value);
+    const int to = octavo_add_tensor(&maker->builder, all);
+    if (maker->builder.status == OCTAVO_OK) octavo_local_reshard(maker, &desc, from, to, NULL);
+    return to;
 }
 
 /* Only the first axes of outputs and inputs are split, the others are whole. */

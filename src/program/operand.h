@@ -92,6 +92,14 @@ static inline const uint8_t *octavo_data_of(octavo_run *run, int id) {
     return weight->data ? weight->data : octavo_row_of(run, id, 0);
 }
 
+/* Row 0 of what a reshard brings into another layout, as the rank has it. */
+static inline const void *octavo_source_of(octavo_run *run, const octavo_op *op) {
+    const octavo_tensor *from = octavo_tensor_at(run, op->in[0]);
+    if (from->kind == OCTAVO_TENSOR_VECTOR) return from->vector;
+    if (from->kind == OCTAVO_TENSOR_WEIGHT) return octavo_data_of(run, op->in[0]);
+    return octavo_row_of(run, op->in[0], 0);
+}
+
 /* Column at which a rank's part of a tensor's rows (or of a vector) begins, if parts are runs. */
 static inline int64_t octavo_first_column(const octavo_tensor *tensor) {
     const int first = tensor->kind == OCTAVO_TENSOR_VECTOR ? 0 : 1;

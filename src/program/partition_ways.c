@@ -548,10 +548,17 @@ static void ways_group(way_list *list, const octavo_held *held) {
     }
 }
 
+/* A choice, whose columns all that use it take whole. */
+static octavo_layout choice_of(const octavo_held *held) {
+    octavo_layout choice = held->layout[0];
+    choice.split[1] = (octavo_split){0};
+    return choice;
+}
+
 /* Columns of the pairs: as tokens have them or as the experts' weights take them. */
 static void ways_gather(way_list *list, const octavo_held *held) {
     const octavo_op *op = list->op;
-    const octavo_layout *choice = &held[1].layout[0];
+    const octavo_layout choice = choice_of(&held[1]);
     octavo_held forms = forms_of(list, op->in[0], &held[0]);
     octavo_layout inputs = {0};
     for (int i = list->index; i < list->p->program->n_ops; i++) {
@@ -563,10 +570,10 @@ static void ways_gather(way_list *list, const octavo_held *held) {
     add_form(&forms, &inputs);
     add_whole_columns(list, op->in[0], &forms);
     const octavo_split experts = experts_of(list, op->in[1]);
-    const unsigned used = bits_of(&choice->split[0]) | bits_of(&experts);
+    const unsigned used = bits_of(&choice.split[0]) | bits_of(&experts);
     octavo_held columns = {.n = 0};
     for (int i = 0; i < forms.n; i++) {
-        octavo_layout x = {.split = {choice->split[0], forms.layout[i].split[1]}};
+        octavo_layout x = {.split = {choice.split[0], forms.layout[i].split[1]}};
         if ((bits_of(&x.split[1]) & used) == 0) add_form(&columns, &x);
     }
     for (int i = 0; i < columns.n; i++) {
@@ -576,7 +583,7 @@ static void ways_gather(way_list *list, const octavo_held *held) {
         octavo_way *way = add_way(list, &out);
         if (!way) return;
         set_in(way, 0, x);
-        set_in(way, 1, choice);
+        set_in(way, 1, &choice);
         way->seconds = row_seconds(list, &out, 2);
     }
 }
@@ -584,22 +591,22 @@ static void ways_gather(way_list *list, const octavo_held *held) {
 /* Of a weight the experts that the pairs are of; where it is not placed so it moves. */
 static void ways_expert_matmul(way_list *list, const octavo_held *held) {
     const octavo_op *op = list->op;
-    const octavo_layout *choice = &held[2].layout[0];
+    const octavo_layout choice = choice_of(&held[2]);
     const octavo_weight *weight = list->p->program->tensors[op->in[1]].weight;
     const octavo_split split = experts_of(list, op->in[2]);
-    const unsigned used = bits_of(&split) | bits_of(&choice->split[0]);
+    const unsigned used = bits_of(&split) | bits_of(&choice.split[0]);
     octavo_layout w = list->p->placed[op->in[1]];
     w.split[0] = split;
     w.split[1] = without(&w.split[1], used);
     w.split[2] = without(&w.split[2], used);
     if (!octavo_weight_can_move(list->p, op->in[1], 2, &w)) return;
-    const octavo_layout x = {.split = {choice->split[0], w.split[1]}, .experts = split};
-    octavo_layout out = {.split = {choice->split[0], w.split[2]}, .experts = split};
+    const octavo_layout x = {.split = {choice.split[0], w.split[1]}, .experts = split};
+    octavo_layout out = {.split = {choice.split[0], w.split[2]}, .experts = split};
     out.partial = w.split[1];
     octavo_way *way = add_way(list, &out);
     set_in(way, 0, &x);
     set_in(way, 1, &w);
-    set_in(way, 2, choice);
+    set_in(way, 2, &choice);
     if (op->in[3] != OCTAVO_NO_TENSOR) {
         const octavo_layout bias = {.split = {split, w.split[2]}};
         set_in(way, 3, &bias);
@@ -614,7 +621,7 @@ static void ways_expert_matmul(way_list *list, const octavo_held *held) {
 
 /* Each rank adds its own experts. */
 static void ways_combine(way_list *list, const octavo_held *held) {
-    const octavo_layout *choice = &held[1].layout[0];
+    const octavo_layout choice = choice_of(&held[1]);
     const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
     for (int i = 0; i < forms.n; i++) {
         octavo_layout out = forms.layout[i];
@@ -623,7 +630,7 @@ static void ways_combine(way_list *list, const octavo_held *held) {
         octavo_way *way = add_way(list, &out);
         if (!way) return;
         set_in(way, 0, &forms.layout[i]);
-        set_in(way, 1, choice);
+        set_in(way, 1, &choice);
         way->seconds = row_seconds(list, &out, 4);
     }
 }

@@ -8,7 +8,7 @@
 #include "program/reshard.h"
 
 /* Most rows that a rank has of a tensor: those of its data group or of all, cut by other axes. */
-static size_t tensor_rows(const octavo_program *program, const octavo_tensor *tensor) {
+size_t octavo_most_rows(const octavo_program *program, const octavo_tensor *tensor) {
     const octavo_split *split = &program->row_splits[tensor->rows];
     const bool is_of_group = octavo_split_has(split, OCTAVO_MESH_DATA);
     const int groups = program->mesh.degree[OCTAVO_MESH_DATA];
@@ -23,7 +23,7 @@ static size_t tensor_rows(const octavo_program *program, const octavo_tensor *te
 }
 
 static size_t tensor_bytes(const octavo_program *program, const octavo_tensor *tensor) {
-    return octavo_align_up(tensor->row_bytes * tensor_rows(program, tensor), OCTAVO_ALIGN);
+    return octavo_align_up(tensor->row_bytes * octavo_most_rows(program, tensor), OCTAVO_ALIGN);
 }
 
 /* The last op that surely ends before the threads of all ranks meet after op `i`: where the head

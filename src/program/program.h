@@ -186,6 +186,8 @@ typedef struct octavo_op_params {
     int plan;                    /* ATTENTION: index into the program's plans */
     int reshard;                 /* RESHARD: index into the program's */
     bool is_meeting;             /* the threads of all ranks meet before it */
+    bool is_wire;                /* RESHARD: something may come from other ranks */
+    bool is_for_trace;           /* only in steps of which traces are wanted */
     int64_t width;               /* NORM_SUM, NORM_APPLY: of the whole row */
     /* MATMUL, EXPERT_MATMUL of a rank whose weight is wider than x or the result, or narrower: */
     int64_t first_input;            /* of the weight, counted from the first of x */
@@ -262,6 +264,9 @@ typedef struct octavo_program {
 
 /* Frees what the program owns; takes an empty one too. */
 void octavo_program_deinit(octavo_program *program);
+
+/* Rows of an activation in the largest step. */
+size_t octavo_most_rows(const octavo_program *program, const octavo_tensor *tensor);
 
 /* Gives every activation its place in one arena of `arena_bytes`, from the lifetimes, for the
  * largest step. False when there is no memory for its own book-keeping. */

@@ -252,6 +252,8 @@ bool octavo_reshard_init(octavo_reshard *reshard, const octavo_reshard_desc *des
     is_made = reshard->row_places != NULL;
     for (int row = 0; is_made && row < reshard->n_row_shards; row++)
         set_place(&reshard->row_places[row], &reshard->rows, &desc->mesh, row);
+    if (desc->only_rank && octavo_mesh_rank(&desc->mesh, &desc->place) != desc->only_rank - 1)
+        return is_made;
     for (int i = 0; i < n; i++)
         is_made = is_made && cover_axis(&covers[i], desc, axes[i]);
     is_made = is_made && fill_pieces(reshard, desc, axes, n, covers);
@@ -266,8 +268,37 @@ void octavo_reshard_deinit(octavo_reshard *reshard) {
     octavo_free(reshard->row_places);
     octavo_free(reshard->owned);
     octavo_free(reshard->weight);
+    octavo_free(reshard->sends);
     octavo_free(reshard->sources);
     *reshard = (octavo_reshard){0};
+}
+
+bool octavo_reshard_add_sends(octavo_reshard *reshard, const octavo_reshard_desc *desc,
+                              const int *processes) {
+    const int n_ranks = octavo_mesh_ranks(&desc->mesh);
+    const int mine = octavo_mesh_rank(&desc->mesh, &desc->place);
+    for (int rank = 0; rank < n_ranks; rank++) {
+        octavo_reshard_desc there = *desc;
+        octavo_reshard other;
+        if (processes[rank] == processes[mine]) continue;
+        there.place = octavo_mesh_place(&desc->mesh, rank);
+        if (!octavo_reshard_init(&other, &there)) return false;
+        const int each = other.n_row_shards * other.n_parts, n = other.n_pieces * each;
+        octavo_send *sends = octavo_realloc(reshard->sends, (size_t)(reshard->n_sends + n + 1) *
+                                                                sizeof *reshard->sends);
+        if (sends) reshard->sends = sends;
+        for (int i = 0; sends && i < n; i++)
+            if (other.sources[i] == mine)
+                sends[reshard->n_sends++] = (octavo_send){
+                    .rank = rank,
+                    .piece = other.pieces[i / each],
+                    .row_shard = i % each / other.n_parts,
+                    .part = i % other.n_parts,
+                };
+        octavo_reshard_deinit(&other);
+        if (!sends) return false;
+    }
+    return true;
 }
 
 /* Is `a` the beginning of `b`? */

@@ -22,6 +22,13 @@ typedef struct octavo_piece {
     size_t from_matrix, to_matrix; /* bytes from matrix to matrix */
 } octavo_piece;
 
+/* What a rank elsewhere takes from this one. */
+typedef struct octavo_send {
+    int rank;
+    octavo_piece piece; /* of that rank */
+    int row_shard, part;
+} octavo_send;
+
 struct octavo_reshard {
     octavo_collective
         collective;       /* as planned; NONE: nothing moves, or nothing that a plan names */
@@ -36,6 +43,8 @@ struct octavo_reshard {
     octavo_place *row_places; /* [n_row_shards] who has them, but for axes that split no rows */
     octavo_weight *weight;    /* that the result is, its data in the arena */
     int *sources;             /* [n_pieces][n_row_shards][n_parts] ranks */
+    octavo_send *sends; /* [n_sends] to ranks of other processes, by rank, then as they have them */
+    int n_sends;
 };
 
 /* From a value of the program's tensor `tensor` to another, for the rank of the mesh at `place`;
@@ -51,12 +60,17 @@ typedef struct octavo_reshard_desc {
     int64_t width;
     char letter; /* of the source's rows; 0: a vector or a weight */
     bool is_selection;
+    int only_rank;             /* the only one that gets something, plus 1; 0: all do */
     int outputs_at, n_outputs; /* of a weight (n_outputs > 0): its axes of outputs */
 } octavo_reshard_desc;
 
 OCTAVO_MUST_CHECK bool octavo_reshard_init(octavo_reshard *reshard,
                                            const octavo_reshard_desc *desc);
 void octavo_reshard_deinit(octavo_reshard *reshard);
+/* Adds what the rank at desc->place sends to ranks of other processes than its own. */
+OCTAVO_MUST_CHECK bool octavo_reshard_add_sends(octavo_reshard *reshard,
+                                                const octavo_reshard_desc *desc,
+                                                const int *processes);
 
 /* Does every rank have all that it needs, whichever it is? */
 bool octavo_reshard_is_slice(const octavo_reshard_desc *desc);

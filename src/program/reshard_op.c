@@ -22,13 +22,20 @@ typedef struct move {
     const int32_t *ids;    /* by which rows have owners; else NULL */
 } move;
 
+/* A part of a piece: where one rank's rows of it begin, and how they lie. */
+typedef struct piece_part {
+    const uint8_t *first;
+    size_t row_bytes, run_bytes, matrix_bytes; /* from row to row, run to run, matrix to matrix */
+} piece_part;
+
 /* A piece's parts as the ranks of one shard of rows have them. */
 typedef struct source {
     const octavo_piece *piece;
+    int row_shard;
     const int *ranks; /* [n_parts] */
     octavo_range rows;
-    const uint8_t *parts[OCTAVO_MAX_PARTS]; /* of the first of these rows */
-    size_t row_bytes;
+    piece_part parts[OCTAVO_MAX_PARTS];
+    bool is_elsewhere[OCTAVO_MAX_PARTS]; /* rows are those alone that the rank takes */
 } source;
 
 /* ---- sums ---- */
@@ -84,19 +91,25 @@ static void finish(const move *m, float *out, int64_t row, int64_t column, int64
     if (bias) run->vector.add(out, out, bias + column, n);
 }
 
-static void sum_run(const move *m, const source *s, uint8_t *to, size_t from, int64_t row,
+/* `bytes` of each part. */
+static void sum_run(const move *m, const uint8_t *const *parts, uint8_t *to, int64_t row,
                     size_t column_bytes, size_t bytes) {
     const int64_t n = (int64_t)(bytes / sizeof(float));
     for (int64_t i = 0; i < n; i += CHUNK) {
         const int64_t len = n - i < CHUNK ? n - i : CHUNK;
         float *out = (float *)(void *)to + i;
-        add_parts(&m->run->vector, out, s->parts, m->reshard->n_parts,
-                  from + (size_t)i * sizeof *out, len);
+        add_parts(&m->run->vector, out, parts, m->reshard->n_parts, (size_t)i * sizeof *out, len);
         finish(m, out, row, (int64_t)(column_bytes / sizeof(float)) + i, len);
     }
 }
 
 /* ---- rows ---- */
+
+static octavo_range intersect(octavo_range a, octavo_range b) {
+    if (a.begin < b.begin) a.begin = b.begin;
+    if (a.end > b.end) a.end = b.end;
+    return a;
+}
 
 /* Which part has the row of this id. */
 static int owner_of(const octavo_reshard *reshard, int32_t id) {
@@ -111,37 +124,38 @@ static int owner_of(const octavo_reshard *reshard, int32_t id) {
     return low;
 }
 
+static int64_t row_at_source(const move *m, int64_t row) {
+    return m->wanted ? m->wanted[m->run->row_numbers[row]] : row;
+}
+
 /* Row `row` of the result, which is `from` in the numbers of the source's rows. */
 static void move_row(const move *m, const source *s, int64_t row, int64_t from) {
     const octavo_piece *piece = s->piece;
-    const size_t first = (size_t)(from - s->rows.begin) * s->row_bytes + piece->from;
+    const uint8_t *parts[OCTAVO_MAX_PARTS];
     uint8_t *to = octavo_row_of(m->run, m->op->out, row - m->rows.begin);
-    const int part = m->ids ? owner_of(m->reshard, m->ids[from]) : 0;
     const bool is_sum = m->reshard->n_parts > 1 && !m->ids;
-    int64_t begin, end;
-    octavo_pool_share((int64_t)piece->bytes, OCTAVO_ALIGN, m->share, m->n_shares, &begin, &end);
-    const size_t bytes = (size_t)(end - begin);
+    const int first = m->ids ? owner_of(m->reshard, m->ids[from]) : 0;
+    const int end = is_sum ? m->reshard->n_parts : first + 1;
+    int64_t low, high;
+    octavo_pool_share((int64_t)piece->bytes, OCTAVO_ALIGN, m->share, m->n_shares, &low, &high);
+    const size_t bytes = (size_t)(high - low);
     for (int i = 0; i < piece->n_runs * piece->n_matrices && bytes > 0; i++) {
         const size_t run = (size_t)(i % piece->n_runs), matrix = (size_t)(i / piece->n_runs);
-        const size_t at =
-            first + run * piece->from_stride + matrix * piece->from_matrix + (size_t)begin;
         const size_t column =
-            piece->to + run * piece->to_stride + matrix * piece->to_matrix + (size_t)begin;
+            piece->to + run * piece->to_stride + matrix * piece->to_matrix + (size_t)low;
+        for (int k = first; k < end; k++) {
+            const piece_part *p = &s->parts[k];
+            const int64_t at = s->is_elsewhere[k] ? octavo_rows_taken(m->run, m->op, &m->run->place,
+                                                                      s->row_shard, k, row)
+                                                  : from - s->rows.begin;
+            parts[k - first] = p->first + (size_t)at * p->row_bytes + run * p->run_bytes +
+                               matrix * p->matrix_bytes + (size_t)low;
+        }
         if (is_sum)
-            sum_run(m, s, to + column, at, row - m->rows.begin, column, bytes);
+            sum_run(m, parts, to + column, row - m->rows.begin, column, bytes);
         else
-            memcpy(to + column, s->parts[part] + at, bytes);
+            memcpy(to + column, parts[0], bytes);
     }
-}
-
-static octavo_range intersect(octavo_range a, octavo_range b) {
-    if (a.begin < b.begin) a.begin = b.begin;
-    if (a.end > b.end) a.end = b.end;
-    return a;
-}
-
-static int64_t row_at_source(const move *m, int64_t row) {
-    return m->wanted ? m->wanted[m->run->row_numbers[row]] : row;
 }
 
 static void move_rows(const move *m, const source *s) {
@@ -154,27 +168,76 @@ static void move_rows(const move *m, const source *s) {
 
 /* ---- sources ---- */
 
-static octavo_range rows_of_shard(const move *m, int shard) {
-    const octavo_run *run = m->run;
-    const octavo_tensor *from = &run->program->tensors[m->op->in[0]];
-    const int32_t *offsets = from->axes[0] == 'r' ? run->row_offsets : run->token_offsets;
-    if (from->kind != OCTAVO_TENSOR_ACTIVATION || (from->axes[0] != 't' && from->axes[0] != 'r'))
-        return m->rows;
-    return octavo_rows_at(&run->program->mesh, &m->reshard->row_places[shard], &m->reshard->rows,
-                          offsets);
+/* Rows of a tensor at a place; of the rank's own pairs and single rows all. */
+static octavo_range rows_at(const octavo_run *run, const octavo_tensor *tensor,
+                            const octavo_split *split, const octavo_place *place) {
+    const bool has_rows = tensor->kind == OCTAVO_TENSOR_ACTIVATION &&
+                          (tensor->axes[0] == 't' || tensor->axes[0] == 'r');
+    if (!has_rows) return octavo_range_of(run, tensor);
+    return octavo_rows_at(&run->program->mesh, place, split,
+                          tensor->axes[0] == 'r' ? run->row_offsets : run->token_offsets);
 }
 
-static void find_parts(const move *m, source *s) {
+static octavo_range rows_of_shard(const octavo_run *run, const octavo_op *op, int shard) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    return rows_at(run, &run->program->tensors[op->in[0]], &reshard->rows,
+                   &reshard->row_places[shard]);
+}
+
+int64_t octavo_next_taken(octavo_run *run, const octavo_op *op, const octavo_place *place,
+                          int row_shard, int part, int64_t *row) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    const octavo_tensor *out = octavo_tensor_at(run, op->out);
+    const octavo_range shard = rows_of_shard(run, op, row_shard);
+    const octavo_range rows = rows_at(run, out, &run->program->row_splits[out->rows], place);
+    if (*row < rows.begin) *row = rows.begin;
+    for (; *row < rows.end; ++*row) {
+        const int64_t from =
+            reshard->is_selection ? run->step->logit_rows[run->row_numbers[*row]] : *row;
+        if (from < shard.begin || from >= shard.end) continue;
+        if (reshard->is_owned && owner_of(reshard, octavo_input_of(run, op->in[3])[from]) != part)
+            continue;
+        ++*row;
+        return from - shard.begin;
+    }
+    return -1;
+}
+
+int64_t octavo_rows_taken(octavo_run *run, const octavo_op *op, const octavo_place *place,
+                          int row_shard, int part, int64_t end) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    const octavo_tensor *out = octavo_tensor_at(run, op->out);
+    int64_t n = 0, row = 0;
+    if (!reshard->is_selection && !reshard->is_owned) {
+        octavo_range rows = rows_at(run, out, &run->program->row_splits[out->rows], place);
+        rows = intersect(rows, rows_of_shard(run, op, row_shard));
+        if (rows.end > end) rows.end = end;
+        return rows.begin < rows.end ? rows.end - rows.begin : 0;
+    }
+    while (octavo_next_taken(run, op, place, row_shard, part, &row) >= 0 && row <= end)
+        n++;
+    return n;
+}
+
+/* Of a rank of this process in its arena, of another in what it has sent. */
+static void find_parts(const move *m, source *s, int index) {
+    const octavo_piece *piece = s->piece;
     for (int i = 0; i < m->reshard->n_parts; i++) {
         octavo_run *peer = s->ranks[i] == m->run->rank ? m->run : m->run->peers[s->ranks[i]];
+        piece_part *p = &s->parts[i];
+        s->is_elsewhere[i] = peer == NULL;
+        if (!peer) {
+            p->first = m->run->received[index * m->reshard->n_parts + i];
+            p->run_bytes = piece->bytes;
+            p->matrix_bytes = p->run_bytes * (size_t)piece->n_runs;
+            p->row_bytes = p->matrix_bytes * (size_t)piece->n_matrices;
+            continue;
+        }
         const octavo_tensor *from = octavo_tensor_at(peer, m->op->in[0]);
-        s->row_bytes = from->row_bytes;
-        if (from->kind == OCTAVO_TENSOR_VECTOR)
-            s->parts[i] = (const uint8_t *)from->vector;
-        else if (from->kind == OCTAVO_TENSOR_WEIGHT)
-            s->parts[i] = octavo_data_of(peer, m->op->in[0]);
-        else
-            s->parts[i] = octavo_row_of(peer, m->op->in[0], 0);
+        p->first = (const uint8_t *)octavo_source_of(peer, m->op) + piece->from;
+        p->row_bytes = from->row_bytes;
+        p->run_bytes = piece->from_stride;
+        p->matrix_bytes = piece->from_matrix;
     }
 }
 
@@ -183,13 +246,9 @@ static void count(const move *m, const source *s) {
     const octavo_piece *piece = s->piece;
     octavo_traffic *traffic = &m->run->traffic;
     for (int i = 0; i < m->reshard->n_parts; i++) {
-        int64_t n = 0;
         if (s->ranks[i] == m->run->rank) continue;
-        for (int64_t row = m->rows.begin; row < m->rows.end; row++) {
-            const int64_t from = row_at_source(m, row);
-            n += from >= s->rows.begin && from < s->rows.end &&
-                 (!m->ids || owner_of(m->reshard, m->ids[from]) == i);
-        }
+        const int64_t n =
+            octavo_rows_taken(m->run, m->op, &m->run->place, s->row_shard, i, INT64_MAX);
         if (n == 0) continue;
         traffic->messages[m->reshard->collective]++;
         traffic->bytes[m->reshard->collective] +=
@@ -216,18 +275,18 @@ static void share_work(move *m, int thread, int n_threads) {
 void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
     move m = {.run = run, .op = op, .reshard = reshard};
-    const int each = reshard->n_row_shards * reshard->n_parts;
     m.rows = octavo_range_of(run, octavo_tensor_at(run, op->out));
     if (reshard->is_selection) m.wanted = run->step->logit_rows;
     if (reshard->is_owned) m.ids = octavo_input_of(run, op->in[3]);
     share_work(&m, thread, n_threads);
     for (int i = 0; i < reshard->n_pieces * reshard->n_row_shards; i++) {
-        source s = {.piece = &reshard->pieces[i / reshard->n_row_shards],
-                    .ranks = &reshard->sources[i / reshard->n_row_shards * each +
-                                               i % reshard->n_row_shards * reshard->n_parts],
-                    .rows = rows_of_shard(&m, i % reshard->n_row_shards)};
+        source s;
+        s.piece = &reshard->pieces[i / reshard->n_row_shards];
+        s.row_shard = i % reshard->n_row_shards;
+        s.ranks = &reshard->sources[i * reshard->n_parts];
+        s.rows = rows_of_shard(run, op, s.row_shard);
         if (s.piece->bytes == 0 || s.rows.begin == s.rows.end) continue;
-        find_parts(&m, &s);
+        find_parts(&m, &s, i);
         move_rows(&m, &s);
         if (thread == 0) count(&m, &s);
     }

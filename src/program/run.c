@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/exchange.h"
 #include "program/operand.h"
 #include "program/run_step.h"
 
@@ -92,6 +93,22 @@ static octavo_status alloc_experts(octavo_run *run, octavo_error *error) {
                : octavo_fail_memory(error, "choices of experts", pairs * sizeof(int32_t));
 }
 
+/* Most parts that a reshard has. */
+static octavo_status alloc_received(octavo_run *run, octavo_error *error) {
+    int most = 0;
+    if (!run->exchange) return OCTAVO_OK;
+    for (int i = 0; i < OCTAVO_RUN_PROGRAMS; i++) {
+        for (int k = 0; k < run->programs[i]->n_reshards; k++) {
+            const octavo_reshard *r = &run->programs[i]->reshards[k];
+            const int n = r->n_pieces * r->n_row_shards * r->n_parts;
+            if (n > most) most = n;
+        }
+    }
+    run->received = octavo_alloc_zero((size_t)most + 1, sizeof *run->received);
+    return run->received ? OCTAVO_OK
+                         : octavo_fail_memory(error, "exchange of ranks", (uint64_t)most);
+}
+
 static octavo_status alloc_arena(octavo_run *run, octavo_error *error) {
     size_t bytes = 1;
     for (int i = 0; i < OCTAVO_RUN_PROGRAMS; i++)
@@ -113,6 +130,7 @@ octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, oc
         .team = options->team,
         .n_threads = octavo_pool_threads(pool) / octavo_pool_teams(pool),
         .peers = options->peers,
+        .exchange = options->exchange,
         .pool = pool,
         .cache = cache,
     };
@@ -121,7 +139,7 @@ octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, oc
     octavo_attention_kernels_init(&run->attention, options->cpu);
     octavo_status status = alloc_attention(run, options, error);
     if (status || (status = alloc_experts(run, error)) || (status = alloc_rows(run, error)) ||
-        (status = alloc_arena(run, error)))
+        (status = alloc_received(run, error)) || (status = alloc_arena(run, error)))
         octavo_run_deinit(run);
     return status;
 }
@@ -141,6 +159,7 @@ void octavo_run_deinit(octavo_run *run) {
     octavo_free(run->token_offsets);
     octavo_free(run->row_offsets);
     octavo_free(run->row_numbers);
+    octavo_free(run->received);
     octavo_free_aligned(run->arena);
     *run = (octavo_run){0};
 }
@@ -186,14 +205,29 @@ typedef struct walker {
     int thread, n_threads; /* of the team */
 } walker;
 
+/* Do the threads of all ranks meet before the op? */
+static bool is_meeting(const octavo_run *run, const octavo_op *op) {
+    return op->params.is_meeting || (run->exchange && op->params.is_wire);
+}
+
+static void run_op(const walker *w, int index) {
+    octavo_run *run = w->run;
+    const octavo_op *op = &run->program->ops[index];
+    if (op->params.is_for_trace && run->step->n_traced == 0) return;
+    if (run->exchange && op->params.is_wire) {
+        if (w->pool_thread == 0) octavo_exchange_run(run->exchange, index);
+        octavo_pool_barrier(run->pool, w->pool_thread);
+    }
+    octavo_op_info_of(op->kind)->run(run, op, w->thread, w->n_threads);
+}
+
 static void run_ops(const walker *w, int begin, int end) {
     octavo_run *run = w->run;
     const octavo_program *program = run->program;
     for (int i = begin; i < end; i++) {
-        const octavo_op *op = &program->ops[i];
         if (run->step->n_traced > 0 && w->thread == 0) copy_traces(run, i);
-        octavo_op_info_of(op->kind)->run(run, op, w->thread, w->n_threads);
-        if (i + 1 < program->n_ops && program->ops[i + 1].params.is_meeting)
+        run_op(w, i);
+        if (i + 1 < program->n_ops && is_meeting(run, &program->ops[i + 1]))
             octavo_pool_barrier(run->pool, w->pool_thread);
         else
             octavo_pool_team_barrier(run->pool, w->pool_thread);

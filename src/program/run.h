@@ -50,6 +50,8 @@ typedef struct octavo_traffic {
     int64_t bytes[OCTAVO_COLLECTIVES];
 } octavo_traffic;
 
+typedef struct octavo_exchange octavo_exchange;
+
 enum { OCTAVO_RUN_PROGRAMS = 2 };
 
 typedef struct octavo_run_options {
@@ -60,8 +62,9 @@ typedef struct octavo_run_options {
                                        the same as others */
     int team;                       /* of the pool, that is this rank */
     int64_t pages_per_sequence;     /* most in a step; 0 where no cache is of all groups */
-    octavo_run *const *peers; /* [ranks] the runs of the ranks of this process, this one too; NULL
-                                 for those elsewhere; may be filled in until the first step */
+    octavo_run *const *peers;  /* [ranks] the runs of the ranks of this process, this one too; NULL
+                                  for those elsewhere; may be filled in until the first step */
+    octavo_exchange *exchange; /* with those elsewhere (exchange.h); NULL: there are none */
 } octavo_run_options;
 
 /* How attention of one kind cuts a step into work. */
@@ -93,6 +96,8 @@ struct octavo_run {
     octavo_place place;
     int team, n_threads; /* threads of the team */
     octavo_run *const *peers;
+    octavo_exchange *exchange;
+    const uint8_t **received; /* [n_received] parts of the reshard at hand from elsewhere */
     octavo_pool *pool;
     const octavo_kv_cache *cache;
     octavo_matmul_kernels matmul;
@@ -139,6 +144,14 @@ void octavo_run_deinit(octavo_run *run); /* takes an empty one too */
 /* Runs one step (1 <= n_tokens <= max_tokens) on all ranks of the process; `run` is any of theirs.
  * The caller has checked ids, positions and tables. */
 void octavo_run_step(octavo_run *run, const octavo_step *step);
+
+/* How many rows, before row `end` of the result, a rank at `place` takes of a shard of the source's
+ * rows, of a part that owns rows only those; and the source's row (counted from its first) of the
+ * next such row of the result from *row on, which moves behind it, or -1. */
+int64_t octavo_rows_taken(octavo_run *run, const octavo_op *op, const octavo_place *place,
+                          int row_shard, int part, int64_t end);
+int64_t octavo_next_taken(octavo_run *run, const octavo_op *op, const octavo_place *place,
+                          int row_shard, int part, int64_t *row);
 
 /* The ops that only programs of ranks have (reshard_op.c, norm_op.c). */
 void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads);

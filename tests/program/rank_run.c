@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "program/exchange.h"
 #include "program/operand.h"
 #include "rank_world.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PAGES = 5 }; /* of a sequence */
@@ -310,34 +313,167 @@ static int64_t kv_heads_of(const octavo_program *program) {
     return 0;
 }
 
-static void make_rank(const world *w, const world_mesh *mesh, const octavo_rules *rules,
-                      const octavo_partition *partitions, int rank, octavo_pool *pool,
-                      octavo_run *const *peers, rank_parts *parts) {
+/* ---- processes: threads that send each other bytes ---- */
+
+typedef struct network {
+    pthread_barrier_t meeting;
+    const octavo_parcel *sends[MAX_RANKS];
+    int n_sends[MAX_RANKS];
+} network;
+
+typedef struct process {
+    const world *w;
+    const world_mesh *mesh;
+    const octavo_rules *rules;
+    const octavo_partition *partitions;
+    const world_step *steps;
+    int n_steps;
+    world_results *results;
+    int number;
+    const int *processes; /* of the ranks; NULL: one */
+    network *net;
+    rank_parts *ranks;            /* [MAX_RANKS] its own are used */
+    octavo_run *peers[MAX_RANKS]; /* its own */
+} process;
+
+/* Nothing may be missing, too much or of another size. */
+static octavo_status move(void *cookie, const octavo_parcel *sends, int n_sends,
+                          const octavo_parcel *receives, int n_receives, octavo_error *error) {
+    process *p = cookie;
+    network *net = p->net;
+    octavo_status status = OCTAVO_OK;
+    int next[MAX_RANKS] = {0};
+    net->sends[p->number] = sends;
+    net->n_sends[p->number] = n_sends;
+    pthread_barrier_wait(&net->meeting);
+    for (int i = 0; i <= n_receives; i++) {
+        const bool is_end = i == n_receives;
+        for (int from = 0; from < p->mesh->n_processes; from++) {
+            if (!is_end && receives[i].process != from) continue;
+            int *at = &next[from];
+            while (*at < net->n_sends[from] && net->sends[from][*at].process != p->number)
+                ++*at;
+            const bool is_there = *at < net->n_sends[from];
+            if (is_end ? is_there : !is_there || net->sends[from][*at].bytes != receives[i].bytes) {
+                if (error) snprintf(error->message, sizeof error->message, "messages differ");
+                status = OCTAVO_ERROR_IO;
+            } else if (!is_end) {
+                memcpy(receives[i].data, net->sends[from][(*at)++].data, receives[i].bytes);
+            }
+        }
+    }
+    pthread_barrier_wait(&net->meeting);
+    return status;
+}
+
+/* ---- a process ---- */
+
+static void make_programs(process *p, int rank) {
+    rank_parts *parts = &p->ranks[rank];
     octavo_error error;
-    cut_weights(w, mesh, rules, rank, parts);
+    cut_weights(p->w, p->mesh, p->rules, rank, parts);
     for (int phase = 0; phase < OCTAVO_PHASES; phase++)
         if (octavo_local_make(&parts->programs[phase],
-                              &(octavo_local_options){.program = &w->program,
-                                                      .axes = &w->axes,
-                                                      .partition = &partitions[phase],
+                              &(octavo_local_options){.program = &p->w->program,
+                                                      .axes = &p->w->axes,
+                                                      .partition = &p->partitions[phase],
                                                       .rank = rank,
-                                                      .bindings = parts->bindings},
+                                                      .bindings = parts->bindings,
+                                                      .processes = p->processes},
                               &error))
-            fail_msg("rank %d of %d, phase %d: %s", rank, octavo_mesh_ranks(&mesh->mesh), phase,
+            fail_msg("rank %d of %d, phase %d: %s", rank, octavo_mesh_ranks(&p->mesh->mesh), phase,
                      error.message);
-    init_cache(&parts->cache, kv_heads_of(&parts->programs[0]), w->desc.head_dim,
-               mesh->mesh.degree[OCTAVO_MESH_DATA]);
+    init_cache(&parts->cache, kv_heads_of(&parts->programs[0]), p->w->desc.head_dim,
+               p->mesh->mesh.degree[OCTAVO_MESH_DATA]);
+}
+
+static void init_run(process *p, int rank, int team, octavo_pool *pool, octavo_exchange *exchange) {
+    rank_parts *parts = &p->ranks[rank];
+    octavo_error error;
     const octavo_run_options options = {
         .cpu = octavo_cpu_detect(),
         .max_sequences = WORLD_SEQUENCES,
         .generate = &parts->programs[OCTAVO_PHASE_GENERATE],
-        .team = rank,
+        .team = team,
         .pages_per_sequence = PAGES,
-        .peers = peers,
+        .peers = p->peers,
+        .exchange = exchange,
     };
     if (octavo_run_init(&parts->run, &parts->programs[OCTAVO_PHASE_PREFILL], pool, &parts->cache,
                         &options, &error))
         fail_msg("%s", error.message);
+}
+
+static void *run_process(void *cookie) {
+    process *p = cookie;
+    const int n = octavo_mesh_ranks(&p->mesh->mesh);
+    const octavo_program *programs[OCTAVO_PHASES * MAX_RANKS];
+    octavo_exchange exchange = {0};
+    octavo_pool *pool = NULL;
+    octavo_error error;
+    octavo_run *any = NULL;
+    int n_own = 0;
+    for (int i = 0; i < n; i++) {
+        if (p->processes && p->processes[i] != p->number) continue;
+        make_programs(p, i);
+        any = p->peers[i] = &p->ranks[i].run;
+        for (int phase = 0; phase < OCTAVO_PHASES; phase++)
+            programs[n_own * OCTAVO_PHASES + phase] = &p->ranks[i].programs[phase];
+        n_own++;
+    }
+    alloc_results(p->w, p->n_steps, p->results);
+    feeder f = {.w = p->w,
+                .results = p->results,
+                .group_begin = p->mesh->group_begin,
+                .n_groups = p->mesh->mesh.degree[OCTAVO_MESH_DATA]};
+    if (octavo_pool_create_teams(&pool, n_own, p->mesh->n_threads, false, &error) ||
+        (p->processes && octavo_exchange_init(&exchange,
+                                              &(octavo_exchange_options){.move = move,
+                                                                         .cookie = p,
+                                                                         .processes = p->processes,
+                                                                         .peers = p->peers},
+                                              programs, n_own * OCTAVO_PHASES, &error)))
+        fail_msg("%s", error.message);
+    for (int i = 0, team = 0; i < n; i++)
+        if (p->peers[i]) init_run(p, i, team++, pool, p->processes ? &exchange : NULL);
+    for (int i = 0; i < p->n_steps; i++) {
+        const octavo_step step = fill_step(&f, &p->steps[i]);
+        octavo_run_step(any, &step);
+    }
+    if (exchange.status) fail_msg("process %d: %s", p->number, exchange.error.message);
+    octavo_exchange_deinit(&exchange);
+    octavo_pool_destroy(&pool);
+    return NULL;
+}
+
+/* The ranks in turn among the processes. What comes of the steps is in the first one's results. */
+static void run_processes(process *model) {
+    const int n = model->mesh->n_processes, n_ranks = octavo_mesh_ranks(&model->mesh->mesh);
+    int processes[MAX_RANKS];
+    process list[MAX_RANKS];
+    world_results other[MAX_RANKS] = {{0}};
+    pthread_t threads[MAX_RANKS];
+    network net = {0};
+    if (n <= 1) {
+        run_process(model);
+        return;
+    }
+    assert_int_equal(pthread_barrier_init(&net.meeting, NULL, (unsigned)n), 0);
+    for (int i = 0; i < n_ranks; i++)
+        processes[i] = i % n;
+    for (int i = 0; i < n; i++) {
+        list[i] = *model;
+        list[i].number = i;
+        list[i].processes = processes;
+        list[i].net = &net;
+        if (i > 0) list[i].results = &other[i];
+        assert_int_equal(pthread_create(&threads[i], NULL, run_process, &list[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        world_results_free(&other[i]);
+    }
+    pthread_barrier_destroy(&net.meeting);
 }
 
 static void sum_traffic(world_mesh *mesh, const rank_parts *ranks, int n,
@@ -358,37 +494,27 @@ bool world_run_ranks(const world *w, world_mesh *mesh, const world_step *steps, 
                      world_results *results, octavo_error *error) {
     const int n = octavo_mesh_ranks(&mesh->mesh);
     octavo_partition partitions[OCTAVO_PHASES];
-    octavo_pool *pool = NULL;
-    octavo_run *peers[MAX_RANKS] = {0};
     octavo_rules defaults;
     octavo_rules_init(&defaults);
-    const octavo_rules *rules = mesh->rules ? mesh->rules : &defaults;
     rank_parts *ranks = must(octavo_alloc_zero(MAX_RANKS, sizeof *ranks));
+    process p = {.w = w,
+                 .mesh = mesh,
+                 .rules = mesh->rules ? mesh->rules : &defaults,
+                 .partitions = partitions,
+                 .steps = steps,
+                 .n_steps = n_steps,
+                 .results = results,
+                 .ranks = ranks};
     memset(partitions, 0, sizeof partitions);
     assert_in_range(n, 1, MAX_RANKS);
-    const bool is_legal = !make_partitions(w, mesh, rules, &steps[0], partitions, error);
+    const bool is_legal = !make_partitions(w, mesh, p.rules, &steps[0], partitions, error);
     if (is_legal) {
-        alloc_results(w, n_steps, results);
-        feeder f = {.w = w,
-                    .results = results,
-                    .group_begin = mesh->group_begin,
-                    .n_groups = mesh->mesh.degree[OCTAVO_MESH_DATA]};
-        if (octavo_pool_create_teams(&pool, n, mesh->n_threads, false, error))
-            fail_msg("%s", error->message);
-        for (int i = 0; i < n; i++) {
-            peers[i] = &ranks[i].run;
-            make_rank(w, mesh, rules, partitions, i, pool, peers, &ranks[i]);
-        }
-        for (int i = 0; i < n_steps; i++) {
-            const octavo_step step = fill_step(&f, &steps[i]);
-            octavo_run_step(peers[i % n], &step);
-        }
+        run_processes(&p);
         sum_traffic(mesh, ranks, n, &partitions[OCTAVO_PHASE_PREFILL]);
     }
     for (int i = 0; i < n; i++)
         free_parts(w, &ranks[i]);
     octavo_free(ranks);
-    octavo_pool_destroy(&pool);
     for (int i = 0; i < OCTAVO_PHASES; i++)
         octavo_partition_deinit(&partitions[i]);
     octavo_rules_deinit(&defaults);

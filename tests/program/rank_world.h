@@ -65,6 +65,7 @@ typedef struct world_mesh {
     octavo_mesh mesh;
     const octavo_rules *rules; /* NULL: the defaults */
     bool can_move_weights;
+    int n_processes;                    /* that the ranks are of; 0: one */
     int n_threads;                      /* of a rank */
     int group_begin[9];                 /* first sequence of each data group, and their number */
     octavo_traffic traffic;             /* of all ranks together: a result */

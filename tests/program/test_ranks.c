@@ -198,12 +198,48 @@ static void test_traffic(void **state) {
     }
 }
 
+/* Ranks of several processes, of which each has every second or third one, or one alone. */
+static void test_processes(void **state) {
+    static const world_mesh list[] = {
+        {.mesh = {{1, 1, 1, 2}}, .n_processes = 2}, {.mesh = {{1, 1, 1, 4}}, .n_processes = 2},
+        {.mesh = {{2, 1, 1, 1}}, .n_processes = 2}, {.mesh = {{1, 2, 1, 2}}, .n_processes = 3},
+        {.mesh = {{2, 1, 2, 1}}, .n_processes = 4}, {.mesh = {{1, 1, 2, 2}}, .n_processes = 2},
+    };
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        world w;
+        world_results want = {0};
+        world_desc desc = dense;
+        desc.has_bias = desc.has_whole_qk_norm = true;
+        desc.n_experts = kind == 0 ? 0 : 9;
+        desc.n_chosen = 2;
+        desc.is_tied = kind == 1;
+        world_make(&w, &desc);
+        world_run_whole(&w, steps, STEPS, 1, &want);
+        for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+            world_mesh m = list[i];
+            world_results got = {0};
+            octavo_error error;
+            const int groups = m.mesh.degree[OCTAVO_MESH_DATA];
+            m.n_threads = 1;
+            m.can_move_weights = kind == 1;
+            for (int g = 0; g <= groups; g++)
+                m.group_begin[g] = g * WORLD_SEQUENCES / groups;
+            if (!world_run_ranks(&w, &m, steps, STEPS, &got, &error)) fail_msg("%s", error.message);
+            compare(&want, &got, true, "processes");
+            world_results_free(&got);
+        }
+        world_results_free(&want);
+        world_free(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dense),     cmocka_unit_test(test_eight),
         cmocka_unit_test(test_quantised), cmocka_unit_test(test_norms),
         cmocka_unit_test(test_experts),   cmocka_unit_test(test_uneven),
-        cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_traffic),   cmocka_unit_test(test_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
