@@ -165,12 +165,13 @@ static uint64_t hash_of_layer(const octavo_planner *planner, const octavo_partit
     uint64_t h = 1469598103934665603u;
     for (int i = begin; i < end; i++) {
         const octavo_partition_step *step = &partition->steps[i];
+        if (step->seconds <= 0.0) continue; /* not shown */
         const uint64_t parts[] = {
             (uint64_t)step->kind,
             (uint64_t)planner->program.ops[step->op].kind,
-            (uint64_t)step->transfer.wire_bytes,
+            (uint64_t)(step->transfer.wire_bytes + 0.5),
             (uint64_t)(uintptr_t)tensor_of(planner, partition, step->out)->name,
-            (uint64_t)(step->seconds * 1e12),
+            (uint64_t)(step->seconds * 1e12 + 0.5),
         };
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
             h = (h ^ parts[k]) * 1099511628211u;
@@ -207,7 +208,11 @@ static void put_timeline(const octavo_planner *planner, const octavo_partition *
     octavo_buffer_puts(out, ",\"timeline\":[");
     for (int begin = 0, end; begin < partition->n_steps; begin = end) {
         const int layer = partition->steps[begin].layer;
-        for (end = begin; end < partition->n_steps && partition->steps[end].layer == layer;)
+        end = begin + 1;
+        if (partition->steps[begin].seconds <= 0.0) continue;
+        /* what takes no time may be made for all layers in the middle of one */
+        while (end < partition->n_steps &&
+               (partition->steps[end].layer == layer || partition->steps[end].seconds <= 0.0))
             end++;
         if (layer >= 0) {
             const uint64_t hash = hash_of_layer(planner, partition, begin, end);

@@ -102,6 +102,14 @@ static void test_json(void **state) {
         assert_true(sent > total - (double)c && sent < total + (double)c);
         const json_t *time = json_object_get(phase, "time");
         assert_true(json_number_value(json_object_get(time, "total_s")) > 0.0);
+        /* all layers are alike, so the first stands for them */
+        json_int_t n_of_layers = 0;
+        json_array_foreach(json_object_get(phase, "timeline"), t, tensor) {
+            const json_t *layer = json_object_get(tensor, "layer");
+            if (json_is_integer(layer)) assert_int_equal(json_integer_value(layer), 0);
+            n_of_layers += json_is_integer(layer);
+        }
+        assert_in_range(n_of_layers, 5, 40);
     }
     json_decref(plan);
     process_free(&result);
