@@ -219,8 +219,11 @@ octavo_status octavo_plan(const char *path, const octavo_plan_options *options, 
     if (!planner.options.dtype) planner.options.dtype = defaults.dtype;
     octavo_status status = check_options(&planner.options, error);
     if (!status) status = make_plan(&planner, path, error);
-    if (!status) {
+    if (!status && planner.options.search > 0)
+        status = octavo_plan_search(&planner, &out, error);
+    else if (!status)
         octavo_plan_put_document(&planner, &out);
+    if (!status) {
         *json = octavo_buffer_take(&out);
         if (!*json) status = octavo_fail_memory(error, "plan", out.size);
     }

@@ -30,6 +30,11 @@ OCTAVO_MUST_CHECK octavo_status octavo_planner_partition(octavo_planner *planner
                                                          octavo_error *error);
 bool octavo_planner_wants(const octavo_planner *planner, octavo_phase phase);
 
+/* plan_search.c: the document of a search that starts from the planner's rules, after its plan is
+ * made. */
+OCTAVO_MUST_CHECK octavo_status octavo_plan_search(octavo_planner *planner, octavo_buffer *out,
+                                                   octavo_error *error);
+
 /* plan_json.c: the document, and the parts of it that a search shows. */
 void octavo_plan_put_head(const octavo_planner *planner, octavo_buffer *out);
 void octavo_plan_put_summary(const octavo_planner *planner, const octavo_partition *partitions,

@@ -239,6 +239,10 @@ static double placed_bytes(const octavo_planner *planner, bool is_cache) {
     return bytes;
 }
 
+double octavo_plan_placed_bytes(const octavo_planner *planner) {
+    return placed_bytes(planner, false) + placed_bytes(planner, true);
+}
+
 /* The most that values which are alive at once take. */
 static double activation_bytes(const octavo_planner *planner, const octavo_partition *partition) {
     const int n = partition->n_steps;

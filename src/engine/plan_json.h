@@ -13,6 +13,9 @@ const octavo_axis *octavo_plan_axis(const octavo_planner *planner, int tensor, i
 /* Of a tensor in a layout, on the rank that holds most. */
 double octavo_plan_bytes(const octavo_planner *planner, int tensor, const octavo_layout *layout);
 
+/* Weights and cache of the fullest rank, by the planner's rules. */
+double octavo_plan_placed_bytes(const octavo_planner *planner);
+
 /* ,"prefill": {collectives, wire bytes, time, timeline} (plan_phase.c). */
 void octavo_plan_put_phase(const octavo_planner *planner, const octavo_partition *partition,
                            octavo_buffer *out);

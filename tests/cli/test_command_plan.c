@@ -5,6 +5,7 @@
 #include "markup.h"
 #include "process.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 static char config[] = "/tmp/octavo-plan-config-XXXXXX.json";
@@ -168,6 +169,67 @@ static void test_compare(void **state) {
     process_free(&result);
 }
 
+static double total_of(const json_t *plan) {
+    static const char *const phases[] = {"prefill", "generate"};
+    double total = 0.0;
+    for (int i = 0; i < 2; i++)
+        total += json_number_value(
+            json_object_get(json_object_get(json_object_get(plan, phases[i]), "time"), "total_s"));
+    return total;
+}
+
+/* What is found is no slower than the default rules, the best comes first, and a plan with the
+ * rules found says the same. */
+static void test_search(void **state) {
+    process_result result =
+        done(PLAN(config, "--mesh", "model=4", "--tokens", "64", "--search", "--json"));
+    process_result plain = done(PLAN(config, "--mesh", "model=4", "--tokens", "64", "--json"));
+    json_t *document = process_json(&result), *without = process_json(&plain);
+    const json_t *found = json_object_get(document, "search");
+    double before = 0.0;
+    size_t i;
+    json_t *one;
+    (void)state;
+    assert_in_range(json_array_size(found), 2, 5);
+    json_array_foreach(found, i, one) {
+        char path[] = "/tmp/octavo-plan-found-XXXXXX.json";
+        json_t *file =
+            json_pack("{s:{s:O}}", "sharding", "logical_rules", json_object_get(one, "rules"));
+        char *text = json_dumps(file, 0);
+        assert_int_equal(write_file(path, text), 0);
+        process_result again =
+            done(PLAN(config, "--mesh", "model=4", "--tokens", "64", "--rules", path, "--json"));
+        json_t *plan = process_json(&again);
+        const double total = total_of(json_object_get(one, "summary"));
+        assert_true(total == total_of(plan));
+        assert_true(total >= before);
+        before = total;
+        json_decref(plan);
+        json_decref(file);
+        free(text);
+        process_free(&again);
+        unlink(path);
+    }
+    assert_true(total_of(json_object_get(json_array_get(found, 0), "summary")) < total_of(without));
+    json_decref(without);
+    json_decref(document);
+    process_free(&plain);
+
+    /* the same again */
+    process_result same =
+        done(PLAN(config, "--mesh", "model=4", "--tokens", "64", "--search", "--json"));
+    assert_string_equal(same.out, result.out);
+    process_free(&same);
+    process_free(&result);
+    result = done(PLAN(config, "--mesh", "model=4", "--search"));
+    assert_non_null(strstr(result.out, "The best rules found"));
+    process_free(&result);
+    result = done(PLAN(config, "--mesh", "model=4", "--search", "--format", "html"));
+    markup_check(result.out);
+    markup_check_alone(result.out);
+    process_free(&result);
+}
+
 static void expect(process_result result, int status, const char *part) {
     if (result.status != status) fail_msg("status %d: %s", result.status, result.err);
     assert_int_equal(result.out_bytes, 0);
@@ -209,9 +271,10 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_phase),   cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_json),   cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_phase),  cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_search), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -85,6 +85,17 @@ def test_options(config):
     assert slow["generate"]["time"]["wire_s"] > fast["generate"]["time"]["wire_s"]
 
 
+def test_search(config):
+    found = octavo.plan(config, mesh="model=2", search=3)["search"]
+    assert 1 <= len(found) <= 3
+    default = octavo.plan(config, mesh="model=2")
+    best = octavo.plan(config, mesh="model=2", rules=found[0]["rules"])
+    for phase in ("prefill", "generate"):
+        assert found[0]["summary"][phase]["time"] == best[phase]["time"]
+    total = [sum(plan[p]["time"]["total_s"] for p in ("prefill", "generate")) for plan in (best, default)]
+    assert total[0] <= total[1]
+
+
 @pytest.mark.parametrize(
     ("error", "match", "arguments"),
     [
@@ -114,6 +125,7 @@ def test_options(config):
         (ValueError, "above 0", {"memory_gbps": float("nan")}),
         (TypeError, "is no number", {"link_gbps": "3"}),
         (ValueError, "search", {"search": -1}),
+        (ValueError, "rules of its own", {"search": 2, "rules": WHOLE_LOGITS}),
     ],
 )
 def test_refused(config, error, match, arguments):
