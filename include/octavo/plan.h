@@ -34,7 +34,7 @@ typedef struct octavo_plan_options {
     bool logits_all;    /* false: logits of each sequence's last token only */
     double link_gbps;   /* 0: a stated default. GB/s that one rank sends */
     double memory_gbps; /* 0: a stated default. GB/s that one rank reads */
-    int search;         /* 0; else so many of the best legal rule sets, by estimated time */
+    int search;         /* 0: a plan; else so many of the best rules that a search finds */
 } octavo_plan_options;
 
 /* Fills in the defaults named above. */

@@ -238,6 +238,7 @@ static void put_compare(octavo_buffer *out, const json_t *document) {
     put_head(out, json_object_get(json_array_get(compare, 0), "plan"), "wide");
     put_nav(out, links, OCTAVO_COUNT(links));
     octavo_buffer_puts(out, "<section id=\"difference\">\n<h2>What differs</h2>\n");
+    octavo_buffer_puts(out, "<div class=\"tables\">\n");
     octavo_view_fill_differences(document, &table);
     put_table(out, &table);
     for (int i = 0; i < OCTAVO_VIEW_PHASES; i++) {
@@ -248,7 +249,7 @@ static void put_compare(octavo_buffer *out, const json_t *document) {
             octavo_buffer_printf(out, "<p>The collectives of %s are the same.</p>\n", phase);
         put_table(out, &table);
     }
-    octavo_buffer_puts(out, "</section>\n<div class=\"pair\" id=\"plans\">\n");
+    octavo_buffer_puts(out, "</div>\n</section>\n<div class=\"pair\" id=\"plans\">\n");
     put_side(out, json_array_get(compare, 0), 'A');
     put_side(out, json_array_get(compare, 1), 'B');
     octavo_buffer_puts(out, "</div>\n");

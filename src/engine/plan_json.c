@@ -27,6 +27,15 @@ const octavo_axis *octavo_plan_axis(const octavo_planner *planner, int tensor, i
     return rows;
 }
 
+/* How many of a tensor's own axis one of the program's axis is: 1, but where a weight has heads and
+ * their lanes as one axis. */
+static int64_t scale_of(const octavo_planner *planner, int tensor, int i, const octavo_axis *axis) {
+    const octavo_tensor *t = &planner->program.tensors[tensor];
+    const bool is_row = i == 0 && strchr("trps", t->axes[0]);
+    if (is_row || axis->extent < 1 || t->extent[i] % axis->extent != 0) return 1;
+    return t->extent[i] / axis->extent;
+}
+
 double octavo_plan_bytes(const octavo_planner *planner, int tensor, const octavo_layout *layout) {
     const octavo_tensor *t = &planner->program.tensors[tensor];
     double bytes = sizeof(float);
@@ -42,8 +51,9 @@ double octavo_plan_bytes(const octavo_planner *planner, int tensor, const octavo
     for (int i = 0; t->axes[i]; i++) {
         octavo_axis rows;
         const octavo_axis *axis = octavo_plan_axis(planner, tensor, i, &rows);
-        bytes *= (double)octavo_axis_widest(axis,
-                                            octavo_split_degree(&layout->split[i], &planner->mesh));
+        bytes *= (double)(octavo_axis_widest(
+                              axis, octavo_split_degree(&layout->split[i], &planner->mesh)) *
+                          scale_of(planner, tensor, i, axis));
     }
     return bytes / octavo_split_degree(&layout->experts, &planner->mesh);
 }
@@ -82,14 +92,15 @@ static const char *kind_name(octavo_tensor_kind kind) {
 
 enum { MOST_CUTS = 64 };
 
-static void put_cuts(octavo_buffer *out, const octavo_axis *axis, int degree) {
+static void put_cuts(octavo_buffer *out, const octavo_axis *axis, int degree, int64_t scale) {
     if (degree == 1 || degree > MOST_CUTS || axis->readers > 0) {
         octavo_buffer_puts(out, "null");
         return;
     }
     octavo_buffer_puts(out, "[0");
     for (int i = 0; i < degree; i++)
-        octavo_buffer_printf(out, ",%lld", (long long)octavo_axis_shard(axis, degree, i).end);
+        octavo_buffer_printf(out, ",%lld",
+                             (long long)(octavo_axis_shard(axis, degree, i).end * scale));
     octavo_buffer_putc(out, ']');
 }
 
@@ -101,15 +112,17 @@ static void put_axes(const octavo_planner *planner, octavo_buffer *out, int tens
         octavo_axis rows;
         const octavo_axis *axis = octavo_plan_axis(planner, tensor, i, &rows);
         const int degree = octavo_split_degree(&layout->split[i], &planner->mesh);
+        const int64_t scale = scale_of(planner, tensor, i, axis);
         if (i > 0) octavo_buffer_putc(out, ',');
         if (strcmp(key, "shape") == 0)
-            octavo_buffer_printf(out, "%lld", (long long)axis->extent);
+            octavo_buffer_printf(out, "%lld", (long long)(axis->extent * scale));
         else if (strcmp(key, "spec") == 0)
             put_split(out, &layout->split[i]);
         else if (strcmp(key, "cuts") == 0)
-            put_cuts(out, axis, degree);
+            put_cuts(out, axis, degree, scale);
         else
-            octavo_buffer_printf(out, "%lld", (long long)octavo_axis_widest(axis, degree));
+            octavo_buffer_printf(out, "%lld",
+                                 (long long)(octavo_axis_widest(axis, degree) * scale));
     }
     octavo_buffer_putc(out, ']');
 }

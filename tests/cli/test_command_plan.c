@@ -116,6 +116,24 @@ static void test_json(void **state) {
     process_free(&result);
 }
 
+/* A latent's row and the rope's lanes behind it are one axis of a weight. */
+static void test_latent(void **state) {
+    process_result result =
+        done(PLAN(TEST_DATA "/models/deepseek_v3", "--mesh", "model=2", "--json"));
+    json_t *plan = process_json(&result);
+    json_t *config_json = json_load_file(TEST_DATA "/models/deepseek_v3/config.json", 0, NULL);
+    const json_t *weight = find(plan, "attn_kv_a_weight_dl");
+    const json_t *shape = json_object_get(weight, "shape");
+    (void)state;
+    assert_int_equal(json_integer_value(json_array_get(shape, 0)),
+                     number(config_json, "hidden_size"));
+    assert_int_equal(json_integer_value(json_array_get(shape, 1)),
+                     number(config_json, "kv_lora_rank") + number(config_json, "qk_rope_head_dim"));
+    json_decref(config_json);
+    json_decref(plan);
+    process_free(&result);
+}
+
 static void test_formats(void **state) {
     process_result text = done(PLAN(config, "--rules", rules));
     process_result svg = done(PLAN(config, "--rules", rules, "--format", "svg"));
@@ -271,10 +289,10 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_phase),  cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_search), cmocka_unit_test(test_options),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_latent),
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_phase),
+        cmocka_unit_test(test_compare), cmocka_unit_test(test_search),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
