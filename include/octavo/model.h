@@ -52,6 +52,12 @@ OCTAVO_API const char *octavo_weights_name(octavo_weights weights);
  * exact precision. */
 #define OCTAVO_KV_DTYPE_AUTO (-1)
 
+/* How the ranks of a model run. */
+typedef enum octavo_ranks_kind {
+    OCTAVO_RANKS_THREAD = 0, /* as threads of this process */
+    OCTAVO_RANKS_MPI = 1,    /* in the processes of an MPI job, as many in each */
+} octavo_ranks_kind;
+
 typedef struct octavo_model_options {
     size_t size; /* sizeof(octavo_model_options) */
     int threads; /* of a rank; 0: of the physical cores that the process may use as many as there
@@ -71,10 +77,13 @@ typedef struct octavo_model_options {
     int chunk;         /* 512: most ids in a step; of encoders at least the context */
     int max_sequences; /* 64: most sequences in a step */
     bool pin;          /* true: bind each thread to a core of its own where possible */
-    /* How the model is split over ranks, which are threads of this process; NULL: it is not. Read
+    /* How the model is split over ranks; NULL: it is not. Read
      * while the model is opened, not kept. The bits of logits do not depend on it, as long as no
      * axis has more ranks than slices (docs/sharding.md). */
     const octavo_sharding *sharding;
+    octavo_ranks_kind ranks; /* OCTAVO_RANKS_THREAD. With MPI all processes of the job open the
+                                model alike, once; all but process 0 then call octavo_model_follow
+                                and close it. Where one of them fails the open fails in all */
     /* Called while loading, on the calling thread, with bytes done and in all. Another value than 0
      * stops the load with OCTAVO_ERROR_CANCELLED. NULL: not called. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
@@ -120,6 +129,7 @@ typedef struct octavo_model_facts {
     int threads;              /* of a rank */
     int ranks;                /* 1: the model is not split */
     int groups;               /* of ranks, that have sequences of their own */
+    int processes, process;   /* that the ranks are in, and which of them this is; 1 and 0 */
     int32_t vocabulary;       /* token ids; logits in a row */
     int64_t context;          /* longest sequence here */
     int64_t layers, width, heads, kv_heads, head_width;
@@ -151,6 +161,11 @@ OCTAVO_API const octavo_tokenizer *octavo_model_tokenizer(const octavo_model *mo
 /* The model's chat template, terminated, or NULL when it has none. Lives as long as the model. Any
  * thread. */
 OCTAVO_API const char *octavo_model_chat_template(const octavo_model *model);
+
+/* What the processes of an MPI job do, all but process 0, which leads: runs its steps until it
+ * closes the model. Statuses: INVALID in process 0, or outside of a job. */
+OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_model_follow(octavo_model *model,
+                                                               octavo_error *error);
 
 /* An empty sequence. It takes pages as it grows, none yet. Statuses: MEMORY. */
 OCTAVO_API OCTAVO_MUST_CHECK octavo_status octavo_sequence_create(octavo_model *model,

@@ -62,6 +62,10 @@ octavo_sharding_destroy(octavo_sharding **sharding); /* takes NULL; nulls the ha
 OCTAVO_API int octavo_sharding_degree(const octavo_sharding *sharding, octavo_sharding_axis axis);
 OCTAVO_API int octavo_sharding_ranks(const octavo_sharding *sharding);
 
+/* How many processes a launcher (mpirun, srun) started for this job, by the environment: 1 without
+ * one. *process (may be NULL): which of them this is. Any thread. */
+OCTAVO_API int octavo_processes_launched(int *process);
+
 typedef enum octavo_sharding_text {
     /* The overrides in force, one a line in the order in which they apply: phase, tensor, rule,
      * whether of the file or the program, and for which layers and blocks. */

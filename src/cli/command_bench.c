@@ -243,7 +243,8 @@ static octavo_status open_model(bench_report *report, octavo_model_options optio
     octavo_model_facts facts = octavo_model_describe(*model);
     int64_t slots = octavo_bench_slots(load);
     int64_t pages = (slots + facts.page_size - 1) / facts.page_size * load->streams;
-    if (pages > facts.pages && options.kv_memory == 0 && slots <= facts.context) {
+    if (pages > facts.pages && options.kv_memory == 0 && slots <= facts.context &&
+        facts.processes == 1) { /* a job opens its model once */
         octavo_model_close(model);
         options.kv_memory = facts.kv_bytes / (uint64_t)facts.pages * (uint64_t)pages;
         start = octavo_clock_seconds();
@@ -287,14 +288,14 @@ int octavo_command_bench(const octavo_command *command, int argc, char **argv) {
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
     int exit_status = octavo_command_line_parse(&line);
-    if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
-        return exit_status;
+    if (exit_status >= 0) return exit_status;
 
     if (options.load.streams > choice.chunk)
         return octavo_cli_usage("bench (%lld streams): more than a step of %lld takes; give fewer "
                                 "with --streams or raise --chunk",
                                 (long long)options.load.streams, (long long)choice.chunk);
 
+    if ((exit_status = octavo_model_choice_check(&choice)) >= 0) return exit_status;
     octavo_error error;
     const octavo_model_options model_options = octavo_model_choice_options(&choice);
     bench_report report = {.path = line.arguments[0],
@@ -305,5 +306,6 @@ int octavo_command_bench(const octavo_command *command, int argc, char **argv) {
         status = print_json(&report, &error);
     else if (status == OCTAVO_OK)
         print_text(&report);
+    octavo_model_choice_deinit(&choice);
     return octavo_cli_exit(status, &error);
 }

@@ -77,12 +77,12 @@ int octavo_command_calibrate(const octavo_command *command, int argc, char **arg
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
     int exit_status = octavo_command_line_parse(&line);
-    if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
-        return exit_status;
+    if (exit_status >= 0) return exit_status;
     if (!options.out)
         return octavo_cli_usage("calibrate (command line): --out FILE is missing; usage: octavo "
                                 "calibrate MODEL FILE --out FILE");
 
+    if ((exit_status = octavo_model_choice_check(&choice)) >= 0) return exit_status;
     octavo_error error;
     octavo_model *model = NULL;
     octavo_model_options opening = octavo_model_choice_options(&choice);
@@ -93,5 +93,6 @@ int octavo_command_calibrate(const octavo_command *command, int argc, char **arg
         status = calibrate(model, line.arguments[1], &options,
                            (size_t)octavo_model_describe(model).context, &error);
     octavo_model_close(&model);
+    octavo_model_choice_deinit(&choice);
     return octavo_cli_exit(status, &error);
 }

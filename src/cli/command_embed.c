@@ -260,14 +260,15 @@ int octavo_command_embed(const octavo_command *command, int argc, char **argv) {
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
     int exit_status = octavo_command_line_parse(&line);
-    if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
-        return exit_status;
+    if (exit_status >= 0) return exit_status;
 
+    if ((exit_status = octavo_model_choice_check(&choice)) >= 0) return exit_status;
     octavo_error error;
     octavo_model *model = NULL;
     octavo_status status =
         octavo_model_load(line.arguments[0], octavo_model_choice_options(&choice), &model, &error);
     if (status == OCTAVO_OK) status = embed_all(model, &options, &error);
     octavo_model_close(&model);
+    octavo_model_choice_deinit(&choice);
     return octavo_cli_exit(status, &error);
 }

@@ -157,8 +157,7 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
     int exit_status = octavo_command_line_parse(&line);
-    if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
-        return exit_status;
+    if (exit_status >= 0) return exit_status;
     if (!options.ids || (!options.out && !options.hidden))
         return octavo_cli_usage("logits (command line): %s is missing; usage: octavo logits MODEL "
                                 "--ids FILE --out FILE.npy",
@@ -169,6 +168,7 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
             "two names",
             options.out);
 
+    if ((exit_status = octavo_model_choice_check(&choice)) >= 0) return exit_status;
     octavo_error error;
     octavo_ids ids = {0};
     octavo_model *model = NULL;
@@ -180,5 +180,6 @@ int octavo_command_logits(const octavo_command *command, int argc, char **argv) 
         status = write_hidden(model, options.hidden, &ids, &error);
     octavo_model_close(&model);
     octavo_ids_deinit(&ids);
+    octavo_model_choice_deinit(&choice);
     return octavo_cli_exit(status, &error);
 }

@@ -156,13 +156,13 @@ int octavo_command_perplexity(const octavo_command *command, int argc, char **ar
     octavo_command_line line = {
         .command = command, .argc = argc, .argv = argv, .groups = groups, .n_groups = 2};
     int exit_status = octavo_command_line_parse(&line);
-    if (exit_status >= 0 || (exit_status = octavo_model_choice_check(&choice)) >= 0)
-        return exit_status;
+    if (exit_status >= 0) return exit_status;
     if (choice.context > 0 && choice.context < 4)
         return octavo_cli_usage("option --context (%lld): too short to predict anything; give at "
                                 "least 4",
                                 (long long)choice.context);
 
+    if ((exit_status = octavo_model_choice_check(&choice)) >= 0) return exit_status;
     octavo_error error;
     octavo_model *model = NULL;
     octavo_status status = octavo_model_load_windows(
@@ -171,5 +171,6 @@ int octavo_command_perplexity(const octavo_command *command, int argc, char **ar
         status = measure(model, line.arguments[1], &options,
                          (size_t)octavo_model_describe(model).context, &error);
     octavo_model_close(&model);
+    octavo_model_choice_deinit(&choice);
     return octavo_cli_exit(status, &error);
 }

@@ -224,7 +224,8 @@ static octavo_status run_model(const char *path, octavo_run_choice *choice,
     octavo_session session = {0};
     octavo_conversation conversation = {0};
     octavo_buffer text = {0};
-    octavo_status status = is_chat ? OCTAVO_OK : read_prompt(choice, &text, error);
+    octavo_status status =
+        is_chat || octavo_cli_is_follower() ? OCTAVO_OK : read_prompt(choice, &text, error);
     double start = octavo_clock_seconds();
     if (choice->max_tokens < 0) choice->max_tokens = is_chat ? 0 : DEFAULT_MAX_TOKENS;
     if (status == OCTAVO_OK)
@@ -260,6 +261,7 @@ int octavo_command_run(const octavo_command *command, int argc, char **argv) {
         exit_status =
             octavo_cli_exit(run_model(line.arguments[0], &choice, &model_choice, &error), &error);
     octavo_texts_deinit(&choice.stops);
+    octavo_model_choice_deinit(&model_choice);
     /* A shell that runs us in a loop shall see that the person wanted to stop. */
     if (*octavo_interrupt_flag()) {
         fflush(stdout);

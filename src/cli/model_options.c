@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIELD(name) offsetof(octavo_model_choice, name)
@@ -21,6 +22,9 @@ static const int KV_DTYPE_VALUES[] = {
     OCTAVO_KV_DTYPE_AUTO,  OCTAVO_DTYPE_F32,      OCTAVO_DTYPE_F16,  OCTAVO_DTYPE_BF16,
     OCTAVO_DTYPE_FP8_E4M3, OCTAVO_DTYPE_FP8_E5M2, OCTAVO_DTYPE_INT8,
 };
+
+static const char RANKS[] = "auto|thread|mpi";
+enum { RANKS_AUTO, RANKS_THREAD, RANKS_MPI };
 
 static const octavo_option OPTIONS[] = {
     {"--threads", OCTAVO_OPTION_INT, "N", "threads (one for each physical core)", FIELD(threads), 1,
@@ -49,18 +53,21 @@ static const octavo_option OPTIONS[] = {
     {"--log-level", OCTAVO_OPTION_CHOICE, "error|warn|info|debug", "what is told (warn)",
      FIELD(log_level), 0, 0},
     {"--mesh", OCTAVO_OPTION_TEXT, "AXIS=N,...",
-     "degrees of data, expert, seq and model; this version runs on one device, so all are 1",
+     "degrees of data, expert, seq and model; one may be -1 (the strategy of --rules, else all 1)",
      FIELD(mesh), 0, 0},
-    {"--devices", OCTAVO_OPTION_INT, "N", "how many ranks there are; 1 in this version",
+    {"--devices", OCTAVO_OPTION_INT, "N",
+     "how many ranks there are (the product of the degrees; with a -1 the NUMA nodes)",
      FIELD(devices), 1, 1 << 20},
-    {"--ranks", OCTAVO_OPTION_LATER, "thread", "how ranks run (thread)", 0, 0, 0},
+    {"--ranks", OCTAVO_OPTION_CHOICE, RANKS,
+     "threads of this process, or the processes of mpirun or srun (mpi when started by them)",
+     FIELD(ranks), 0, 0},
+    {"--rules", OCTAVO_OPTION_TEXT, "FILE", "sharding rules, JSON (none)", FIELD(rules), 0, 0},
     {"--prefix-cache", OCTAVO_OPTION_LATER, "on|off",
      "share equal prefixes of requests; no difference to a single one (on)", 0, 0, 0},
     {"--packed-cache", OCTAVO_OPTION_LATER, "off", "keep packed weights on disk (off)", 0, 0, 0},
     {"--prefix-store", OCTAVO_OPTION_LATER, "off", "keep the prefix cache on disk (off)", 0, 0, 0},
     {"--swap", OCTAVO_OPTION_LATER, "off", "keep preempted pages on disk (off)", 0, 0, 0},
     {"--speculate", OCTAVO_OPTION_LATER, "off", "speculative decoding (off)", 0, 0, 0},
-    {"--rules", OCTAVO_OPTION_LATER, "none", "sharding rules (none)", 0, 0, 0},
 };
 
 octavo_model_choice octavo_model_choice_defaults(void) {
@@ -74,59 +81,6 @@ octavo_option_group octavo_model_choice_group(octavo_model_choice *choice) {
         .n_options = OCTAVO_COUNT(OPTIONS),
         .values = choice,
     };
-}
-
-/* ---- the mesh: well-formed is not yet possible ---- */
-
-static int refuse_mesh(const char *mesh, const char *why) {
-    return octavo_cli_usage("option --mesh (%s): %s; give degrees such as "
-                            "data=1,expert=1,seq=1,model=1",
-                            mesh, why);
-}
-
-static int refuse_devices(const char *option, const char *value) {
-    octavo_cli_usage("option %s (%s): not in this version, which runs on one device; leave it out",
-                     option, value);
-    return OCTAVO_EXIT_FAILED;
-}
-
-/* A degree: "-1" or a positive number of up to six digits; 0 for anything else. */
-static long parse_degree(const char *text, size_t length) {
-    long value = 0;
-    if (length == 2 && memcmp(text, "-1", 2) == 0) return -1;
-    if (length < 1 || length > 6) return 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9') return 0;
-        value = value * 10 + (text[i] - '0');
-    }
-    return value;
-}
-
-static int check_mesh(const char *mesh, bool has_devices) {
-    unsigned seen = 0;
-    int n_inferred = 0;
-    bool is_one = true;
-    for (const char *p = mesh;; p++) {
-        char axis[16] = "";
-        size_t length = strcspn(p, ",="), value_length;
-        if (length < sizeof axis) memcpy(axis, p, length);
-        int index = octavo_words_find("data|expert|seq|model", axis);
-        if (index < 0 || p[length] != '=') return refuse_mesh(mesh, "not AXIS=N,...");
-        if (seen & 1u << index) return refuse_mesh(mesh, "an axis is given twice");
-        seen |= 1u << index;
-        p += length + 1;
-        value_length = strcspn(p, ",");
-        long degree = parse_degree(p, value_length);
-        if (degree == 0) return refuse_mesh(mesh, "a degree is not a positive number or -1");
-        if (degree == -1) n_inferred++;
-        if (degree > 1) is_one = false;
-        p += value_length;
-        if (!*p) break;
-    }
-    if (n_inferred > 1) return refuse_mesh(mesh, "more than one degree is -1");
-    /* A -1 without --devices counts the NUMA nodes, and there may be several. */
-    if (!is_one || (n_inferred == 1 && !has_devices)) return refuse_devices("--mesh", mesh);
-    return -1;
 }
 
 int octavo_isa_check(const char *isa) {
@@ -143,14 +97,55 @@ int octavo_isa_check(const char *isa) {
                             list);
 }
 
-int octavo_model_choice_check(const octavo_model_choice *choice) {
+/* ---- ranks ---- */
+
+static bool is_job(const octavo_model_choice *choice) {
+    if (choice->ranks != RANKS_AUTO) return choice->ranks == RANKS_MPI;
+    return octavo_processes_launched(NULL) > 1;
+}
+
+bool octavo_cli_is_follower(void) {
+    int process;
+    return octavo_processes_launched(&process) > 1 && process > 0;
+}
+
+/* Under a launcher there are as many ranks as processes, unless the mesh says all its degrees: then
+ * each process may have several. */
+static octavo_status read_sharding(octavo_model_choice *choice, octavo_error *error) {
+    octavo_sharding_options options;
+    octavo_sharding_options_init(&options);
+    options.mesh = choice->mesh;
+    options.rules = choice->rules;
+    options.devices = (int)choice->devices;
+    const int processes = is_job(choice) ? octavo_processes_launched(NULL) : 1;
+    if (processes == 1) return octavo_sharding_create(&options, &choice->sharding, error);
+    if (choice->devices && choice->devices != processes)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "option --devices (%lld): the job has %d processes; leave it out",
+                           (long long)choice->devices, processes);
+    options.devices = processes;
+    octavo_status status = octavo_sharding_create(&options, &choice->sharding, error);
+    if (status != OCTAVO_ERROR_INVALID || choice->devices) return status;
+    octavo_error other;
+    options.devices = 0;
+    if (octavo_sharding_create(&options, &choice->sharding, &other)) return status;
+    if (octavo_sharding_ranks(choice->sharding) > processes &&
+        octavo_sharding_ranks(choice->sharding) % processes == 0)
+        return OCTAVO_OK;
+    octavo_sharding_destroy(&choice->sharding);
+    return status;
+}
+
+int octavo_model_choice_check(octavo_model_choice *choice) {
+    octavo_error error;
     int isa_status = octavo_isa_check(choice->isa);
     if (isa_status >= 0) return isa_status;
-    if (choice->mesh) {
-        int status = check_mesh(choice->mesh, choice->devices != 0);
-        if (status >= 0) return status;
-    }
-    return choice->devices > 1 ? refuse_devices("--devices", "more than 1") : -1;
+    if (!choice->mesh && !choice->rules && !choice->devices && !is_job(choice)) return -1;
+    return read_sharding(choice, &error) ? octavo_cli_usage("%s", error.message) : -1;
+}
+
+void octavo_model_choice_deinit(octavo_model_choice *choice) {
+    octavo_sharding_destroy(&choice->sharding);
 }
 
 octavo_log octavo_model_choice_log(const octavo_model_choice *choice) {
@@ -170,6 +165,8 @@ octavo_model_options octavo_model_choice_options(const octavo_model_choice *choi
     options.kv_memory = choice->kv_memory;
     options.context = choice->context;
     options.chunk = (int)choice->chunk;
+    options.sharding = choice->sharding;
+    options.ranks = is_job(choice) ? OCTAVO_RANKS_MPI : OCTAVO_RANKS_THREAD;
     options.log = octavo_model_choice_log(choice);
     return options;
 }
@@ -181,7 +178,10 @@ octavo_status octavo_model_load(const char *path, octavo_model_options options,
     options.progress_cookie = &progress;
     octavo_status status = octavo_model_open(path, &options, model, error);
     octavo_terminal_clear_progress();
-    return status;
+    if (status || options.ranks != OCTAVO_RANKS_MPI || !octavo_cli_is_follower()) return status;
+    status = octavo_model_follow(*model, error);
+    octavo_model_close(model);
+    exit(octavo_cli_exit(status, error));
 }
 
 octavo_status octavo_model_load_writer(const char *path, octavo_model_options options,
@@ -201,7 +201,9 @@ octavo_status octavo_model_load_windows(const char *path, octavo_model_options o
     const bool is_chosen = options.context > 0;
     if (!is_chosen) options.context = 512;
     octavo_status status = octavo_model_load_writer(path, options, model, error);
-    if (status != OCTAVO_ERROR_INVALID || is_chosen) return status;
+    /* the processes of a job open a model once */
+    if (status != OCTAVO_ERROR_INVALID || is_chosen || options.ranks == OCTAVO_RANKS_MPI)
+        return status;
     options.context = 0;
     return octavo_model_load_writer(path, options, model, error);
 }

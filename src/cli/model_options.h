@@ -8,14 +8,17 @@
 #include "cli/options.h"
 
 #include "octavo/model.h"
+#include "octavo/sharding.h"
 
 /* Values as parsed. */
 typedef struct octavo_model_choice {
     int64_t threads;
     const char *isa;
-    const char *mesh;
+    const char *mesh, *rules;
     int64_t devices;
-    int kv_dtype; /* index into the option's words */
+    int ranks;                 /* index into the option's words, 0: by the launcher */
+    octavo_sharding *sharding; /* NULL: one rank */
+    int kv_dtype;              /* index into the option's words */
     const char *kv_scales;
     int64_t page_size;
     uint64_t kv_memory;
@@ -39,8 +42,15 @@ octavo_option_group octavo_model_choice_group(octavo_model_choice *choice);
 /* -1 where `isa` (may be NULL) names an instruction set; else tells and gives the exit status. */
 int octavo_isa_check(const char *isa);
 
-/* What the table cannot say alone: a mesh other than one device. Returns -1 or the exit status. */
-int octavo_model_choice_check(const octavo_model_choice *choice);
+/* What the table cannot say alone: instruction set, mesh and rules, which it reads. Returns -1, or
+ * tells and returns the exit status. To end with octavo_model_choice_deinit, also after a failure.
+ */
+int octavo_model_choice_check(octavo_model_choice *choice);
+void octavo_model_choice_deinit(octavo_model_choice *choice);
+
+/* A process of a job that another one leads: it has no input, no output and nothing to say; loading
+ * a model is all it does, and it does not return from that. */
+bool octavo_cli_is_follower(void);
 
 octavo_log octavo_model_choice_log(const octavo_model_choice *choice);
 

@@ -56,6 +56,8 @@ static octavo_status check_options(const octavo_model_options *options, octavo_e
         return bad_option(error, "max_sequences", options->max_sequences, "give 1 to 65536");
     if (options->context < 0)
         return bad_option(error, "context", options->context, "give a positive number");
+    if (options->ranks != OCTAVO_RANKS_THREAD && options->ranks != OCTAVO_RANKS_MPI)
+        return bad_option(error, "ranks", (int)options->ranks, "give thread or mpi");
     switch (options->kv_dtype) {
     case OCTAVO_KV_DTYPE_AUTO:
     case OCTAVO_DTYPE_F32:
@@ -279,6 +281,7 @@ static octavo_status create_ranks(octavo_model *model, const octavo_checkpoint *
         .max_sequences = model->max_sequences,
         .pages_per_sequence = model->table_entries,
         .kv_length = model->context < 1024 ? model->context : 1024,
+        .comm = model->comm,
     };
     octavo_status status =
         octavo_rules_check_layers(&options->sharding->rules, model->network.config.n_layers, error);
@@ -344,56 +347,85 @@ static const char *scale_source(const octavo_model *model, const octavo_model_op
 
 enum { MOST_THREADS = 1024 };
 
-static octavo_status check_ranks(int ranks, int threads, octavo_error *error) {
-    if (ranks <= MOST_THREADS / threads) return OCTAVO_OK;
-    return octavo_fail(error, OCTAVO_ERROR_LIMIT,
-                       "ranks (%d of %d threads): more than %d threads in one process; give a "
-                       "smaller mesh or fewer threads",
-                       ranks, threads, MOST_THREADS);
+/* Ranks of this process. */
+static octavo_status count_ranks(const octavo_model *model, const octavo_model_options *options,
+                                 int *ranks, octavo_error *error) {
+    const int all = options->sharding ? octavo_sharding_ranks(options->sharding) : 1;
+    const int processes = model->comm ? octavo_comm_processes(model->comm) : 1;
+    if (all % processes != 0)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                           "mesh (%d ranks): cannot be shared among %d processes; give degrees "
+                           "that make %d or a multiple, one may be -1",
+                           all, processes, processes);
+    *ranks = all / processes;
+    return OCTAVO_OK;
+}
+
+static octavo_status create_pool(octavo_model *model, const octavo_model_options *options,
+                                 octavo_error *error) {
+    int ranks = 1;
+    octavo_status status = count_ranks(model, options, &ranks, error);
+    if (status) return status;
+    const int sharers = ranks * (model->comm ? octavo_comm_crowd(model->comm) : 1);
+    const int cores = octavo_cpu_cores() / sharers;
+    const int threads = options->threads ? options->threads : cores > 0 ? cores : 1;
+    if (ranks > MOST_THREADS / threads)
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "ranks (%d of %d threads): more than %d threads in one process; give a "
+                           "smaller mesh or fewer threads",
+                           ranks, threads, MOST_THREADS);
+    return octavo_pool_create_teams(&model->pool, ranks, threads, options->pin, error);
+}
+
+/* What one process of a job cannot do fails in all. */
+static octavo_status open_all(octavo_model *model, const char *path,
+                              const octavo_model_options *options, octavo_error *error) {
+    octavo_checkpoint checkpoint = {0};
+    octavo_status status = octavo_cpu_select(options->isa, &model->cpu, error);
+    if (!status) status = octavo_source_open(path, &checkpoint, error);
+    if (!status) status = create_pool(model, options, error);
+    if (!status) status = build(model, &checkpoint, options, error);
+    if (!status && model->comm) status = octavo_job_init(model, error);
+    octavo_checkpoint_close(&checkpoint);
+    return model->comm ? octavo_comm_agree(model->comm, status, error) : status;
 }
 
 octavo_status octavo_model_open(const char *path, const octavo_model_options *given,
                                 octavo_model **out, octavo_error *error) {
     octavo_model_options options;
-    octavo_checkpoint checkpoint = {0};
-    octavo_model *model = NULL;
+    octavo_error own;
     octavo_model_options_init(&options);
     if (given) options = *given;
+    if (!error) error = &own; /* what processes agree on has to be somewhere */
     if (!path || !out)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "octavo_model_open (NULL): path and model are needed");
     octavo_status status = check_options(&options, error);
     if (status) return status;
 
-    model = octavo_alloc_zero(1, sizeof *model);
+    octavo_model *model = octavo_alloc_zero(1, sizeof *model);
     if (!model) return octavo_fail_memory(error, "model", sizeof *model);
-    if ((status = octavo_cpu_select(options.isa, &model->cpu, error)) ||
-        (status = octavo_source_open(path, &checkpoint, error)))
-        goto cleanup;
+    const bool is_job = options.ranks == OCTAVO_RANKS_MPI;
+    const octavo_comm_options comm = {.kind = OCTAVO_COMM_MPI, .log = options.log};
     if (options.sharding && octavo_sharding_ranks(options.sharding) == 1) options.sharding = NULL;
-    const int ranks = options.sharding ? octavo_sharding_ranks(options.sharding) : 1;
     model->n_groups =
         options.sharding ? octavo_sharding_degree(options.sharding, OCTAVO_SHARDING_DATA) : 1;
-    const int cores = octavo_cpu_cores() / ranks;
-    const int threads = options.threads ? options.threads : cores > 0 ? cores : 1;
-    if ((status = check_ranks(ranks, threads, error)) ||
-        (status = octavo_pool_create_teams(&model->pool, ranks, threads, options.pin, error)) ||
-        (status = build(model, &checkpoint, &options, error)))
-        goto cleanup;
+    if ((is_job && (status = octavo_comm_open(&model->comm, &comm, error))) ||
+        (status = open_all(model, path, &options, error))) {
+        octavo_model_close(&model);
+        return status;
+    }
     octavo_log_write(&options.log, OCTAVO_LOG_INFO,
-                     "%s: %s, %d layers, %d ranks, %d threads each, %s, weights %s, cache %s%s, "
+                     "%s: %s, %d layers, ranks here %d of %d threads, %s, weights %s, cache %s%s, "
                      "%lld pages",
                      path, model->network.config.architecture, model->network.config.n_layers,
-                     ranks, threads, octavo_cpu_name(model->cpu),
-                     octavo_weights_name(model->weights),
+                     octavo_pool_teams(model->pool),
+                     octavo_pool_threads(model->pool) / octavo_pool_teams(model->pool),
+                     octavo_cpu_name(model->cpu), octavo_weights_name(model->weights),
                      octavo_dtype_name(model->cache.shape.dtype), scale_source(model, &options),
                      (long long)model->cache.shape.n_pages);
     *out = model;
-    model = NULL;
-cleanup:
-    octavo_checkpoint_close(&checkpoint);
-    octavo_model_close(&model);
-    return status;
+    return OCTAVO_OK;
 }
 
 void octavo_model_close(octavo_model **handle) {
@@ -401,6 +433,7 @@ void octavo_model_close(octavo_model **handle) {
     octavo_model *model = *handle;
     octavo_step_arrays *a = &model->arrays;
     octavo_assert(model->n_sequences == 0);
+    octavo_job_end(model);
     octavo_run_deinit(&model->run);
     octavo_ranks_close(&model->ranks);
     octavo_free(a->ids);
@@ -428,6 +461,7 @@ void octavo_model_close(octavo_model **handle) {
     octavo_tokenizer_destroy(&model->tokenizer);
     octavo_free(model->chat_template);
     octavo_pool_destroy(&model->pool);
+    octavo_comm_close(&model->comm);
     octavo_free(model);
     *handle = NULL;
 }
@@ -468,7 +502,10 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .architecture = config->architecture,
         .isa = octavo_cpu_name(model->cpu),
         .threads = octavo_pool_threads(model->pool) / octavo_pool_teams(model->pool),
-        .ranks = octavo_pool_teams(model->pool),
+        .ranks =
+            octavo_pool_teams(model->pool) * (model->comm ? octavo_comm_processes(model->comm) : 1),
+        .processes = model->comm ? octavo_comm_processes(model->comm) : 1,
+        .process = model->comm ? octavo_comm_process(model->comm) : 0,
         .groups = model->n_groups,
         .vocabulary = (int32_t)config->vocab,
         .context = model->context,

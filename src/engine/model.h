@@ -6,6 +6,7 @@
 #define OCTAVO_ENGINE_MODEL_H
 
 #include "cache/block_table.h"
+#include "engine/job.h"
 #include "engine/rank.h"
 #include "model/network.h"
 #include "program/run.h"
@@ -40,6 +41,8 @@ struct octavo_model {
     int n_groups;             /* of ranks, that have sequences of their own: data groups */
     octavo_run run;           /* of a model that is not split */
     octavo_ranks ranks;       /* else these */
+    octavo_comm *comm;        /* with other processes; NULL: there are none */
+    octavo_job job;           /* what they are told */
     octavo_step_arrays arrays;
     octavo_tokenizer *tokenizer;
     char *chat_template; /* or NULL */

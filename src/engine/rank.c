@@ -15,6 +15,10 @@
 static const octavo_machine_model beside = {
     .link_bytes_s = 8e9, .latency_s = 2e-6, .memory_bytes_s = 2e10, .operations_s = 4e11};
 
+/* The same in other processes, over what a node usually has for a link. */
+static const octavo_machine_model apart = {
+    .link_bytes_s = 2e9, .latency_s = 1e-5, .memory_bytes_s = 2e10, .operations_s = 4e11};
+
 static octavo_status make_partitions(octavo_ranks *ranks, const octavo_ranks_options *options,
                                      octavo_error *error) {
     const int64_t groups = ranks->mesh.degree[OCTAVO_MESH_DATA];
@@ -26,11 +30,12 @@ static octavo_status make_partitions(octavo_ranks *ranks, const octavo_ranks_opt
             .mesh = ranks->mesh,
             .phase = (octavo_phase)phase,
             .rules = options->rules,
-            .machine = beside,
+            .machine = options->comm ? apart : beside,
             .n_tokens = is_prefill ? options->program->max_tokens : groups,
             .n_rows = groups,
             .kv_length = options->kv_length,
             .cache_bytes = (double)octavo_dtype_size(options->cache.dtype),
+            .can_move_weights = true,
         };
         octavo_status status = octavo_partition_make(&ranks->partitions[phase], options->program,
                                                      &ranks->axes, &costs, error);
@@ -75,6 +80,7 @@ static octavo_status make_programs(octavo_rank *rank, int index, const octavo_ra
             .partition = &ranks->partitions[phase],
             .rank = index,
             .bindings = rank->bindings,
+            .processes = options->comm ? ranks->processes : NULL,
         };
         status = octavo_local_make(&rank->programs[phase], &local, error);
     }
@@ -130,9 +136,11 @@ static octavo_status make_cache(octavo_rank *rank, const octavo_ranks *ranks,
     return status ? status : copy_scales(rank, options->scales, n_heads, error);
 }
 
-static octavo_status open_rank(octavo_ranks *ranks, int index, const octavo_ranks_options *options,
+/* All but what runs, which needs the programs of all. */
+static octavo_status open_rank(octavo_ranks *ranks, int local, const octavo_ranks_options *options,
                                octavo_error *error) {
-    octavo_rank *rank = &ranks->ranks[index];
+    octavo_rank *rank = &ranks->ranks[local];
+    const int index = ranks->first + local;
     octavo_status status;
     if ((status = load_weights(rank, index, ranks, options, error)) ||
         (status = make_programs(rank, index, ranks, options, error)) ||
@@ -140,36 +148,75 @@ static octavo_status open_rank(octavo_ranks *ranks, int index, const octavo_rank
         return status;
     ranks->cache_bytes += (int64_t)rank->cache.layer_bytes * rank->cache.shape.n_layers;
     ranks->runs[index] = &rank->run;
+    return OCTAVO_OK;
+}
+
+static octavo_status move(void *cookie, const octavo_message *sends, int n_sends,
+                          const octavo_message *receives, int n_receives, octavo_error *error) {
+    return octavo_comm_exchange(cookie, sends, n_sends, receives, n_receives, error);
+}
+
+static octavo_status make_exchange(octavo_ranks *ranks, const octavo_ranks_options *options,
+                                   octavo_error *error) {
+    const octavo_exchange_options exchange = {
+        .move = move,
+        .cookie = options->comm,
+        .processes = ranks->processes,
+        .peers = ranks->runs,
+    };
+    const octavo_program **programs =
+        octavo_alloc_zero((size_t)ranks->n * OCTAVO_PHASES, sizeof *programs);
+    if (!programs) return octavo_fail_memory(error, "programs", (uint64_t)ranks->n);
+    for (int i = 0; i < ranks->n * OCTAVO_PHASES; i++)
+        programs[i] = &ranks->ranks[i / OCTAVO_PHASES].programs[i % OCTAVO_PHASES];
+    octavo_status status = octavo_exchange_init(&ranks->exchange, &exchange, programs,
+                                                ranks->n * OCTAVO_PHASES, error);
+    octavo_free(programs);
+    return status;
+}
+
+static octavo_status start_rank(octavo_ranks *ranks, int local, const octavo_ranks_options *options,
+                                octavo_error *error) {
+    octavo_rank *rank = &ranks->ranks[local];
     const octavo_run_options run = {
         .cpu = options->cpu,
         .max_sequences = options->max_sequences,
         .generate = &rank->programs[OCTAVO_PHASE_GENERATE],
-        .team = index,
+        .team = local,
         .pages_per_sequence = options->pages_per_sequence,
         .peers = ranks->runs,
+        .exchange = options->comm ? &ranks->exchange : NULL,
     };
     return octavo_run_init(&rank->run, &rank->programs[OCTAVO_PHASE_PREFILL], options->loading.pool,
                            &rank->cache, &run, error);
 }
 
+static octavo_status make_room(octavo_ranks *ranks, int n_ranks, octavo_error *error) {
+    ranks->ranks = octavo_alloc_zero((size_t)ranks->n, sizeof *ranks->ranks);
+    ranks->runs = octavo_alloc_zero((size_t)n_ranks, sizeof *ranks->runs);
+    ranks->processes = octavo_alloc_zero((size_t)n_ranks, sizeof *ranks->processes);
+    if (ranks->ranks && ranks->runs && ranks->processes) {
+        for (int i = 0; i < n_ranks; i++)
+            ranks->processes[i] = i / ranks->n;
+        return OCTAVO_OK;
+    }
+    if (!ranks->ranks) ranks->n = 0;
+    return octavo_fail_memory(error, "ranks", (uint64_t)n_ranks * sizeof *ranks->ranks);
+}
+
 octavo_status octavo_ranks_open(octavo_ranks *ranks, const octavo_ranks_options *options,
                                 octavo_error *error) {
-    *ranks = (octavo_ranks){.mesh = *options->mesh};
-    const int n = octavo_mesh_ranks(&ranks->mesh);
-    octavo_status status = make_partitions(ranks, options, error);
-    if (status) goto cleanup;
-    ranks->ranks = octavo_alloc_zero((size_t)n, sizeof *ranks->ranks);
-    ranks->runs = octavo_alloc_zero((size_t)n, sizeof *ranks->runs);
-    if (!ranks->ranks || !ranks->runs) {
-        status = octavo_fail_memory(error, "ranks", (uint64_t)n * sizeof *ranks->ranks);
-        goto cleanup;
-    }
-    ranks->n = n;
-    for (int i = 0; i < n && !status; i++)
+    const int n_ranks = octavo_mesh_ranks(options->mesh);
+    *ranks = (octavo_ranks){.mesh = *options->mesh, .n = octavo_pool_teams(options->loading.pool)};
+    if (options->comm) ranks->first = octavo_comm_process(options->comm) * ranks->n;
+    octavo_status status = make_room(ranks, n_ranks, error);
+    if (!status) status = make_partitions(ranks, options, error);
+    for (int i = 0; i < ranks->n && !status; i++)
         status = open_rank(ranks, i, options, error);
-    if (!status) return OCTAVO_OK;
-cleanup:
-    octavo_ranks_close(ranks);
+    if (!status && options->comm) status = make_exchange(ranks, options, error);
+    for (int i = 0; i < ranks->n && !status; i++)
+        status = start_rank(ranks, i, options, error);
+    if (status) octavo_ranks_close(ranks);
     return status;
 }
 
@@ -183,8 +230,10 @@ void octavo_ranks_close(octavo_ranks *ranks) {
         octavo_free(rank->bindings);
         octavo_weights_deinit(&rank->weights);
     }
+    octavo_exchange_deinit(&ranks->exchange);
     octavo_free(ranks->ranks);
     octavo_free(ranks->runs);
+    octavo_free(ranks->processes);
     for (int phase = 0; phase < OCTAVO_PHASES; phase++)
         octavo_partition_deinit(&ranks->partitions[phase]);
     octavo_program_axes_deinit(&ranks->axes);

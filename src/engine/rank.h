@@ -8,6 +8,7 @@
 
 #include "cache/kv_cache.h"
 #include "model/network.h"
+#include "program/exchange.h"
 #include "program/local.h"
 #include "program/run.h"
 
@@ -24,10 +25,12 @@ typedef struct octavo_ranks {
     octavo_mesh mesh;
     octavo_program_axes axes;
     octavo_partition partitions[OCTAVO_PHASES];
-    octavo_rank *ranks;  /* [n] */
-    octavo_run **runs;   /* [n] theirs */
-    int n;               /* 0: the model is not split */
-    int64_t cache_bytes; /* of all */
+    octavo_rank *ranks;       /* [n] those of this process, from `first` on */
+    int n, first;             /* 0: the model is not split */
+    octavo_run **runs;        /* [ranks of the mesh] theirs, NULL elsewhere */
+    int *processes;           /* [ranks of the mesh] */
+    octavo_exchange exchange; /* with other processes */
+    int64_t cache_bytes;      /* of all */
 } octavo_ranks;
 
 typedef struct octavo_ranks_options {
@@ -44,6 +47,7 @@ typedef struct octavo_ranks_options {
     int max_sequences;
     int64_t pages_per_sequence;
     int64_t kv_length; /* positions that steps are planned for */
+    octavo_comm *comm; /* NULL: all ranks are of this process */
 } octavo_ranks_options;
 
 /* On failure *ranks is empty. Statuses as of loading, and INVALID or UNSUPPORTED for rules that

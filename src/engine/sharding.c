@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "sharding/comm.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -82,6 +83,10 @@ int octavo_sharding_degree(const octavo_sharding *sharding, octavo_sharding_axis
 
 int octavo_sharding_ranks(const octavo_sharding *sharding) {
     return octavo_mesh_ranks(&sharding->mesh);
+}
+
+int octavo_processes_launched(int *process) {
+    return octavo_comm_launched(process);
 }
 
 octavo_status octavo_sharding_dump(const octavo_sharding *sharding, octavo_sharding_text which,

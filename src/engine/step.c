@@ -254,7 +254,8 @@ static int64_t length_of(const octavo_sequence *sequence) {
 }
 
 static void run_step(octavo_model *model, const octavo_step *step) {
-    octavo_run_step(model->ranks.n > 0 ? model->ranks.runs[0] : &model->run, step);
+    if (model->comm) octavo_job_tell(model, step);
+    octavo_run_step(model->ranks.n > 0 ? model->ranks.runs[model->ranks.first] : &model->run, step);
 }
 
 /* Keys and values of the first n ids, anew for the length that the sequence has by now. */
@@ -359,7 +360,7 @@ octavo_status octavo_model_step(octavo_model *model, const octavo_step_input *in
     follow_lengths(model, inputs, n_inputs);
     octavo_step step = fill_step(model, inputs, n_inputs);
     run_step(model, &step);
-    return OCTAVO_OK;
+    return model->comm ? octavo_job_result(model, error) : OCTAVO_OK;
 }
 
 static octavo_status feed(octavo_sequence *sequence, const int32_t *ids, size_t n_ids,

@@ -125,7 +125,7 @@ static int pack_all(octavo_exchange *exchange, int index) {
                 if (reshard->sends[i].rank != rank) continue;
                 const size_t bytes = pack(run, op, &reshard->sends[i], exchange->out + used);
                 exchange->sends[n++] =
-                    (octavo_parcel){exchange->processes[rank], exchange->out + used, bytes};
+                    (octavo_message){exchange->processes[rank], exchange->out + used, bytes};
                 used += octavo_align_up(bytes, OCTAVO_ALIGN);
             }
         }
@@ -152,7 +152,7 @@ static int expect_all(octavo_exchange *exchange, int index) {
                 const size_t bytes = (size_t)rows * piece_bytes(&reshard->pieces[i / each]);
                 run->received[i] = exchange->in + used;
                 exchange->receives[n++] =
-                    (octavo_parcel){exchange->processes[rank], exchange->in + used, bytes};
+                    (octavo_message){exchange->processes[rank], exchange->in + used, bytes};
                 used += octavo_align_up(bytes, OCTAVO_ALIGN);
             }
         }

@@ -8,17 +8,11 @@
 #define OCTAVO_PROGRAM_EXCHANGE_H
 
 #include "program/run.h"
-
-/* Bytes for or from another process. Between the same two they arrive in order. */
-typedef struct octavo_parcel {
-    int process;
-    void *data; /* read when sending, written when receiving */
-    size_t bytes;
-} octavo_parcel;
+#include "sharding/comm.h"
 
 /* Moves all of them; returns when that is done. */
-typedef octavo_status octavo_exchange_fn(void *cookie, const octavo_parcel *sends, int n_sends,
-                                         const octavo_parcel *receives, int n_receives,
+typedef octavo_status octavo_exchange_fn(void *cookie, const octavo_message *sends, int n_sends,
+                                         const octavo_message *receives, int n_receives,
                                          octavo_error *error);
 
 /* One for all ranks of a process. The first field that is not constant after the init is `status`;
@@ -29,7 +23,7 @@ struct octavo_exchange {
     const int *processes; /* [n_ranks] of each rank */
     octavo_run *const *peers;
     int n_ranks;
-    octavo_parcel *sends, *receives; /* [n_parcels] */
+    octavo_message *sends, *receives; /* [n_parcels] */
     int n_parcels;
     uint8_t *out, *in; /* [bytes] */
     size_t bytes;

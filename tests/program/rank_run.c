@@ -317,7 +317,7 @@ static int64_t kv_heads_of(const octavo_program *program) {
 
 typedef struct network {
     pthread_barrier_t meeting;
-    const octavo_parcel *sends[MAX_RANKS];
+    const octavo_message *sends[MAX_RANKS];
     int n_sends[MAX_RANKS];
 } network;
 
@@ -337,8 +337,8 @@ typedef struct process {
 } process;
 
 /* Nothing may be missing, too much or of another size. */
-static octavo_status move(void *cookie, const octavo_parcel *sends, int n_sends,
-                          const octavo_parcel *receives, int n_receives, octavo_error *error) {
+static octavo_status move(void *cookie, const octavo_message *sends, int n_sends,
+                          const octavo_message *receives, int n_receives, octavo_error *error) {
     process *p = cookie;
     network *net = p->net;
     octavo_status status = OCTAVO_OK;
