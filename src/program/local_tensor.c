@@ -61,7 +61,9 @@ static int64_t elements_of(const octavo_tensor *tensor) {
 static void bind_weight(octavo_local_maker *maker, int id, octavo_tensor *part) {
     part->weight = maker->options->bindings[id].weight;
     const octavo_weight *w = part->weight;
-    if (!w || w->n * w->k * (w->stack ? w->stack : 1) != elements_of(part))
+    /* of a stack a rank may have none */
+    const bool is_stack = maker->whole->tensors[id].weight->stack > 0;
+    if (!w || w->n * w->k * (is_stack ? w->stack : 1) != elements_of(part))
         octavo_local_reject(maker, id, "the rank's weight is not its part of the tensor");
 }
 
