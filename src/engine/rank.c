@@ -46,6 +46,14 @@ static octavo_status make_partitions(octavo_ranks *ranks, const octavo_ranks_opt
 
 /* ---- one rank ---- */
 
+/* The cache is touched when it is used. */
+static void place_cache(const octavo_rank *rank, const octavo_ranks_options *options, int team) {
+    const octavo_kv_cache *cache = &rank->cache;
+    if (octavo_pool_teams(options->loading.pool) > 1)
+        octavo_pool_bind_memory(options->loading.pool, team, cache->base,
+                                cache->layer_bytes * (size_t)cache->shape.n_layers);
+}
+
 static octavo_status load_weights(octavo_rank *rank, int index, const octavo_ranks *ranks,
                                   const octavo_ranks_options *options, octavo_error *error) {
     octavo_weights_options loading = options->loading;
@@ -55,6 +63,7 @@ static octavo_status load_weights(octavo_rank *rank, int index, const octavo_ran
     if (status) return status;
     loading.place = octavo_rank_place;
     loading.place_cookie = &places;
+    loading.team = index - ranks->first;
     status = octavo_weights_load(&rank->weights, options->checkpoint, &options->network->config,
                                  &loading, error);
     if (!status) {
@@ -146,6 +155,7 @@ static octavo_status open_rank(octavo_ranks *ranks, int local, const octavo_rank
         (status = make_programs(rank, index, ranks, options, error)) ||
         (status = make_cache(rank, ranks, options, error)))
         return status;
+    place_cache(rank, options, local);
     ranks->cache_bytes += (int64_t)rank->cache.layer_bytes * rank->cache.shape.n_layers;
     ranks->runs[index] = &rank->run;
     return OCTAVO_OK;

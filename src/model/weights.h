@@ -90,6 +90,7 @@ struct octavo_bound; /* weights_load.h */
 
 typedef struct octavo_weights_options {
     octavo_pool *pool; /* packs with it; NULL: bind types and shapes only, data stays NULL */
+    int team;          /* of the pool, whose memory matrices are to be where it has several */
     octavo_weights weights;
     /* Called after each tensor with bytes done and in all; a value other than 0 stops the load
      * (OCTAVO_ERROR_CANCELLED). May be NULL. */

@@ -190,6 +190,8 @@ static octavo_status alloc(octavo_loader *load, octavo_weight *weight, const cha
         octavo_free_aligned(data);
         return status;
     }
+    if (octavo_pool_teams(load->options->pool) > 1)
+        octavo_pool_bind_memory(load->options->pool, load->options->team, data, bytes);
     weight->data = data;
     return OCTAVO_OK;
 }
