@@ -6,6 +6,7 @@
 #include "engine/job.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "engine/model.h"
 
@@ -20,7 +21,7 @@ typedef struct message {
 
 enum { WANTS_LOGITS = 1, WANTS_HIDDEN = 2 };
 
-octavo_status octavo_job_init(octavo_model *model, octavo_error *error) {
+octavo_status octavo_job_init(octavo_model *model, const octavo_log *log, octavo_error *error) {
     const size_t tokens = (size_t)model->chunk, sequences = (size_t)model->max_sequences;
     const size_t rows = tokens + sequences, groups = (size_t)model->n_groups + 1;
     size_t tables;
@@ -29,8 +30,33 @@ octavo_status octavo_job_init(octavo_model *model, octavo_error *error) {
     model->job.capacity = 3 * tokens + 4 * sequences + 1 + tables + 2 * rows + 3 * groups;
     model->job.words = octavo_alloc_zero(model->job.capacity, sizeof(int32_t));
     model->job.rows = octavo_alloc_zero(1, sizeof(float));
+    model->job.log = *log;
     if (model->job.words && model->job.rows) return OCTAVO_OK;
     return octavo_fail_memory(error, "arrays of a step", model->job.capacity * sizeof(int32_t));
+}
+
+octavo_status octavo_job_measure(octavo_model *model, octavo_error *error) {
+    if (model->job.log.level < OCTAVO_LOG_INFO) return OCTAVO_OK;
+    octavo_status status = octavo_comm_measure(model->comm, &model->job.link, error);
+    if (status) return status;
+    octavo_log_write(&model->job.log, OCTAVO_LOG_INFO,
+                     "link between %d processes by %s: %.1f us and %.2f GB/s",
+                     octavo_comm_processes(model->comm), octavo_comm_transport(model->comm),
+                     model->job.link.latency_s * 1e6, model->job.link.bytes_per_s * 1e-9);
+    return OCTAVO_OK;
+}
+
+/* Waiting for a process that computes longer counts as time of exchanges. */
+static void log_exchanges(const octavo_model *model) {
+    const octavo_exchange *e = &model->ranks.exchange;
+    const octavo_link *link = &model->job.link;
+    if (e->n_exchanges == 0 || link->bytes_per_s <= 0.0) return;
+    octavo_log_write(
+        &model->job.log, OCTAVO_LOG_INFO,
+        "%lld exchanges, %.2f MB sent by this process, %.2f ms; the link model says "
+        "%.2f ms",
+        (long long)e->n_exchanges, (double)e->n_sent * 1e-6, e->seconds * 1e3,
+        ((double)e->n_exchanges * link->latency_s + (double)e->n_sent / link->bytes_per_s) * 1e3);
 }
 
 /* What no process can go on without: there is no way back for the others. */
@@ -100,6 +126,7 @@ void octavo_job_end(octavo_model *model) {
     if (model->job.words && !model->job.is_over && octavo_comm_process(model->comm) == 0) {
         message head = {.kind = MESSAGE_END};
         broadcast(model, &head, sizeof head);
+        log_exchanges(model);
     }
     octavo_free(model->job.words);
     octavo_free(model->job.rows);

@@ -385,9 +385,11 @@ static octavo_status open_all(octavo_model *model, const char *path,
     if (!status) status = octavo_source_open(path, &checkpoint, error);
     if (!status) status = create_pool(model, options, error);
     if (!status) status = build(model, &checkpoint, options, error);
-    if (!status && model->comm) status = octavo_job_init(model, error);
+    if (!status && model->comm) status = octavo_job_init(model, &options->log, error);
     octavo_checkpoint_close(&checkpoint);
-    return model->comm ? octavo_comm_agree(model->comm, status, error) : status;
+    if (!model->comm) return status;
+    status = octavo_comm_agree(model->comm, status, error);
+    return status ? status : octavo_job_measure(model, error);
 }
 
 octavo_status octavo_model_open(const char *path, const octavo_model_options *given,

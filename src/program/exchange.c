@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/exchange.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "program/operand.h"
 
@@ -164,6 +165,11 @@ void octavo_exchange_run(octavo_exchange *exchange, int index) {
     const int n_sends = pack_all(exchange, index);
     const int n_receives = expect_all(exchange, index);
     if (exchange->status) return;
+    const double start = octavo_clock_seconds();
     exchange->status = exchange->move(exchange->cookie, exchange->sends, n_sends,
                                       exchange->receives, n_receives, &exchange->error);
+    exchange->seconds += octavo_clock_seconds() - start;
+    exchange->n_exchanges++;
+    for (int i = 0; i < n_sends; i++)
+        exchange->n_sent += (int64_t)exchange->sends[i].bytes;
 }

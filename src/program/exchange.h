@@ -27,6 +27,8 @@ struct octavo_exchange {
     int n_parcels;
     uint8_t *out, *in; /* [bytes] */
     size_t bytes;
+    int64_t n_exchanges, n_sent; /* so far, and bytes that this process sent in them */
+    double seconds;              /* that they took, waiting for others included */
     octavo_status status; /* the first failure: nothing moves after it, and results are void */
     octavo_error error;
 };
