@@ -140,8 +140,15 @@ int octavo_model_choice_check(octavo_model_choice *choice) {
     octavo_error error;
     int isa_status = octavo_isa_check(choice->isa);
     if (isa_status >= 0) return isa_status;
+    if (choice->mesh && !*choice->mesh)
+        return octavo_cli_usage("option --mesh (): empty; give degrees such as data=1,model=2");
     if (!choice->mesh && !choice->rules && !choice->devices && !is_job(choice)) return -1;
-    return read_sharding(choice, &error) ? octavo_cli_usage("%s", error.message) : -1;
+    if (read_sharding(choice, &error) == OCTAVO_OK) return -1;
+    /* of a mesh the message begins with it, too */
+    const char *why = strstr(error.message, "\": ");
+    if (choice->mesh && why && strncmp(error.message, "mesh \"", 6) == 0)
+        return octavo_cli_usage("option --mesh (%s): %s", choice->mesh, why + 3);
+    return octavo_cli_usage("%s", error.message);
 }
 
 void octavo_model_choice_deinit(octavo_model_choice *choice) {

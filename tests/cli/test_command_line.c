@@ -165,11 +165,10 @@ static void test_later_options(void **state) {
     static const struct {
         const char *option, *value;
     } later[] = {
-        {"--mesh", "model=2"},    {"--mesh", "data=1,seq=4"},
-        {"--mesh", "model=-1"},   {"--devices", "2"},
-        {"--ranks", "mpi"},       {"--packed-cache", "/tmp/x"},
-        {"--prefix-store", "x"},  {"--swap", "x"},
-        {"--speculate", "ngram"}, {"--rules", "rules.json"},
+        {"--packed-cache", "/tmp/x"},
+        {"--prefix-store", "x"},
+        {"--swap", "x"},
+        {"--speculate", "ngram"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
@@ -187,6 +186,22 @@ static void test_later_options(void **state) {
            NULL);
 }
 
+static void test_ranks(void **state) {
+    (void)state;
+    expect(OCTAVO("", "run", TINY_LLAMA, "--raw", "-p", "x", "-n", "1", "--mesh", "data=2,model=-1",
+                  "--devices", "4", "--threads", "1"),
+           0, NULL);
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--mesh", "model=2", "--devices", "3"), 2,
+           "option --mesh (model=2)");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--mesh", "model=-2"), 2, "degree -2");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--rules", "/no/rules.json"), 2,
+           "/no/rules.json");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--ranks", "mpi"), 1, "MPI");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--ranks", "process"), 2, "--ranks");
+    expect(OCTAVO("", "run", TINY_LLAMA, "-p", "x", "--mesh", "model=512", "--threads", "4"), 1,
+           "more than 1024 threads");
+}
+
 static void test_models_that_are_none(void **state) {
     (void)state;
     expect(OCTAVO("", "run", "/no/such/model.gguf", "-p", "x"), 1, "/no/such/model.gguf");
@@ -198,10 +213,15 @@ static void test_models_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_no_command),
-        cmocka_unit_test(test_unknown),          cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_isa_names),        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_later_options),    cmocka_unit_test(test_models_that_are_none),
+        cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_no_command),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_isa_names),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_later_options),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_models_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
