@@ -11,6 +11,8 @@
 
 #define DEFAULT_STALL_SECONDS 60
 #define CONNECT_SECONDS       20
+/* MPI takes its time to start, however short a silence may be afterwards. */
+#define LEAST_START_SECONDS   10
 
 /* ---- putting the job together -------------------------------------------------------------------
  */
@@ -104,8 +106,10 @@ static void comm_free(octavo_comm *c) {
 static octavo_status join_others(octavo_comm *c, const octavo_launch *launch, int max_messages,
                                  octavo_error *error) {
     octavo_guard *guard = NULL;
-    octavo_status status = octavo_guard_start(&guard, launch->process, launch->processes,
-                                              c->stall_seconds, &c->log, error);
+    const double seconds =
+        c->stall_seconds > LEAST_START_SECONDS ? c->stall_seconds : LEAST_START_SECONDS;
+    octavo_status status =
+        octavo_guard_start(&guard, launch->process, launch->processes, seconds, &c->log, error);
     if (status != OCTAVO_OK) return status;
     status = octavo_transport_start(&c->transport, launch, error);
     c->process = c->transport.process;

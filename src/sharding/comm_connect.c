@@ -95,7 +95,7 @@ static void allow_files(void) {
 static int listen_anywhere(uint16_t *port) {
     static const int families[] = {AF_INET6, AF_INET};
     for (size_t i = 0; i < OCTAVO_COUNT(families); i++) {
-        int s = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int s = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (s < 0) continue;
         any_address address;
         memset(&address, 0, sizeof(address));

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Constant while the thread runs. */
@@ -45,7 +46,12 @@ static void *guard_main(void *arg) {
         n = poll(&poller, 1, ms);
     } while (n < 0 && errno == EINTR);
     if (n != 0) return NULL;
-    /* The first two: one of them may be the one that is missing. */
+    /* The first speaks, or the second where the first is the one that is missing. A launcher that
+     * sees one end kills the rest: so who does not speak stays for a while. */
+    const struct timespec pause = {.tv_nsec = g->launched == 0   ? 0
+                                              : g->launched == 1 ? 200000000
+                                                                 : 500000000};
+    (void)nanosleep(&pause, NULL);
     if (g->launched < 2) {
         char line[200];
         (void)snprintf(

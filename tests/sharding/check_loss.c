@@ -91,7 +91,7 @@ static void test_stopped(void **unused) {
         pause_ms(300);
         assert_int_equal(kill(pid, SIGSTOP), 0);
         job_wait_for(&j, "has not been heard of for 5 s", 9);
-        assert_int_equal(kill(pid, SIGKILL), 0);
+        (void)kill(pid, SIGKILL); /* unless the launcher has done it */
         job_wait(&j, 5);
         assert_int_equal(job_count(&j, ENDS), 1);
         assert_int_equal(job_count(&j, "has not been heard of for 2 s"), 2);
@@ -152,9 +152,9 @@ static void test_absent(void **unused) {
         job j;
         if (!mpis[i].is_here) continue;
         job_start(&j, &mpis[i], 3, CHECK_COMM, "absent", "", "3");
-        job_wait(&j, 15);
+        job_wait(&j, 18);
         assert_int_not_equal(j.status, 0);
-        assert_int_equal(job_count(&j, "rank 0 of 3 has waited 3 s for the others to start"), 1);
+        assert_int_equal(job_count(&j, "rank 0 of 3 has waited 10 s for the others to start"), 1);
     }
 }
 
