@@ -23,7 +23,7 @@ typedef struct feeder {
     const int *group_begin; /* NULL: one group, one numbering of pages */
     int n_groups;
     int lengths[WORLD_SEQUENCES], logit_row, traced;
-    int32_t ids[WORLD_TOKENS], positions[WORLD_TOKENS], rows[WORLD_TOKENS];
+    int32_t types[WORLD_TOKENS], ids[WORLD_TOKENS], positions[WORLD_TOKENS], rows[WORLD_TOKENS];
     int32_t starts[WORLD_SEQUENCES + 1], kv_lens[WORLD_SEQUENCES];
     int32_t tables[WORLD_SEQUENCES * PAGES], trace_rows[WORLD_SEQUENCES];
     int32_t group_tokens[9], group_sequences[9], group_rows[9];
@@ -42,6 +42,7 @@ static int add_sequence(feeder *f, octavo_step *step, int s, int local, int n) {
         const int row = step->n_tokens++;
         f->ids[row] = id_of(f->w, s, f->lengths[s] + i);
         f->positions[row] = f->lengths[s] + i;
+        f->types[row] = f->ids[row] % 3;
         if (s % 2 == 1 && i + 1 < n) continue;
         f->rows[step->n_rows] = row;
         f->logits[step->n_rows] =
@@ -64,7 +65,7 @@ static int add_sequence(feeder *f, octavo_step *step, int s, int local, int n) {
 static octavo_step fill_step(feeder *f, const world_step *from) {
     octavo_step step = {.ids = f->ids,
                         .positions = f->positions,
-                        .types = f->ids,
+                        .types = f->types,
                         .query_start_loc = f->starts,
                         .kv_lens = f->kv_lens,
                         .lengths = f->kv_lens,

@@ -246,6 +246,18 @@ static void build(world *w) {
     const octavo_rope_speeds speeds = {.frequencies = frequencies, .scale = 1.0f};
     int table = octavo_build_rope_table(&b, "rope_table_th", &speeds, desc->head_dim / 2);
     int x = octavo_build_embed(&b, "activation_td", b.program->ids, embed, 1.0f);
+    if (desc->has_positions) {
+        const int64_t position[] = {WORLD_POSITIONS, desc->d}, type[] = {3, desc->d};
+        int table0 =
+            octavo_build_weight(&b, "position_weight_vd",
+                                add_matrix(w, desc->type, 0, WORLD_POSITIONS, desc->d), position);
+        int table1 = octavo_build_weight(&b, "type_weight_vd",
+                                         add_matrix(w, desc->type, 0, 3, desc->d), type);
+        int row = octavo_build_embed(&b, "activation_td", b.program->positions, table0, 1.0f);
+        x = octavo_build_add(&b, "activation_td", x, row, 1.0f);
+        row = octavo_build_embed(&b, "activation_td", b.program->types, table1, 1.0f);
+        x = octavo_build_add(&b, "activation_td", x, row, 1.0f);
+    }
     for (b.layer = 0; b.layer < WORLD_LAYERS; b.layer++) {
         octavo_build_trace(&b, x);
         x = build_layer(w, &b, x, table);

@@ -9,7 +9,14 @@
 #include "program/local.h"
 #include "program/run.h"
 
-enum { WORLD_LAYERS = 2, WORLD_SEQUENCES = 4, WORLD_TOKENS = 40, WORLD_ROWS = 5, WORLD_PAGE = 16 };
+enum {
+    WORLD_LAYERS = 2,
+    WORLD_SEQUENCES = 4,
+    WORLD_TOKENS = 40,
+    WORLD_ROWS = 5,
+    WORLD_PAGE = 16,
+    WORLD_POSITIONS = 80
+};
 
 /* What the model is like; 0: none of it. */
 typedef struct world_desc {
@@ -17,6 +24,7 @@ typedef struct world_desc {
     int n_experts, n_chosen; /* in layers but the first */
     octavo_weight_type type; /* of all matrices but the embedding */
     bool is_exact, is_layer_norm, has_bias, has_whole_qk_norm, has_head_norm, is_tied;
+    bool has_positions; /* added to the embedding, from tables */
 } world_desc;
 
 typedef struct world_matrix {

@@ -105,6 +105,7 @@ static void test_dense(void **state) {
                               .vocab = 101,
                               .type = OCTAVO_WEIGHT_Q8_0,
                               .has_bias = true,
+                              .has_positions = true,
                               .is_layer_norm = true},
                 100, count(50));
 }
