@@ -163,6 +163,9 @@ static void test_uneven(void **state) {
     desc.n_kv_heads = 1;
     desc.is_layer_norm = true;
     check_world(&desc, odd, sizeof odd / sizeof odd[0], false);
+    desc.head_dim = 32;
+    desc.type = OCTAVO_WEIGHT_Q8_0; /* cut at blocks */
+    check_world(&desc, odd, sizeof odd / sizeof odd[0], false);
 }
 
 /* What ranks get from one another is what was planned. */
