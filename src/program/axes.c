@@ -63,7 +63,8 @@ static void tie_matmul(ties *t, const octavo_op *op) {
         tie(t, op->in[1], (outputs == 0 ? n_out : 0) + i, op->in[0], 1 + i);
     for (int i = 0; i < n_out; i++)
         tie(t, op->in[1], outputs + i, op->out, first + i);
-    tie_vector(t, op->in[2], op->out);
+    for (int i = 0; i < n_axes_of(t, op->in[2]); i++)
+        tie(t, op->in[2], i, op->out, first + i);
 }
 
 static void tie_op(ties *t, const octavo_op *op) {
