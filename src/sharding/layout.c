@@ -125,17 +125,21 @@ static double box_of(const octavo_mesh *mesh, const octavo_axis *const *axes, in
     return box / octavo_split_degree(&layout->experts, mesh);
 }
 
+/* Does every shard have the whole axis? Only a single head is read by all, unless there are more
+ * shards than readers to go round. */
+static bool is_everywhere(const octavo_axis *axis, int degree) {
+    if (axis->readers == 0 || axis->extent != 1) return false;
+    return is_by_slices(axis, degree) || (axis->readers + axis->unit - 1) / axis->unit >= degree;
+}
+
 /* Mesh axes by which pieces of the box `to` lie on other ranks: those that split an axis in `from`
- * and not, in the same place, in `to`. Heads that neighbours share need no exchange where all have
- * them. */
+ * and not, in the same place, in `to`. A head that all read needs no exchange. */
 static unsigned moving_axes(const octavo_mesh *mesh, const octavo_axis *const *axes, int n,
                             const octavo_layout *from, const octavo_layout *to) {
     unsigned bits = 0;
     for (int i = 0; i < n; i++) {
         const octavo_split *f = &from->split[i];
-        if (octavo_axis_widest(axes[i], octavo_split_degree(f, mesh)) == axes[i]->extent &&
-            axes[i]->readers > 0)
-            continue;
+        if (is_everywhere(axes[i], octavo_split_degree(f, mesh))) continue;
         for (int j = common_prefix(f, &to->split[i]); j < f->n; j++)
             bits |= 1u << f->axis[j];
     }
@@ -244,7 +248,7 @@ octavo_route octavo_route_between(const octavo_mesh *mesh, const octavo_axis *co
         const unsigned rest = partial & ~octavo_layout_axes(end);
         if (ranks_along(mesh, rest) == 2 && rest == partial)
             try_route(&best, mesh, axes, n, from, end, to, element_bytes);
-        for (int i = 0; i < n; i++) {
+        for (int i = axes[0]->letter == 'p'; i < n; i++) { /* pairs stay where their tokens are */
             const octavo_layout middle = split_further(end, rest, i);
             try_route(&best, mesh, axes, n, from, &middle, to, element_bytes);
         }
