@@ -90,7 +90,7 @@ static void find_last_uses(octavo_partitioner *p) {
     for (int i = 0; i < program->n_tensors; i++)
         p->last_use[i] = -1;
     for (int i = 0; i < program->n_ops; i++)
-        p->last_write[program->ops[i].out] = i;
+        if (program->ops[i].kind != OCTAVO_OP_GROUP) p->last_write[program->ops[i].out] = i;
     for (int i = 0; i < program->n_ops; i++)
         for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
             if (program->ops[i].in[k] != OCTAVO_NO_TENSOR) p->last_use[program->ops[i].in[k]] = i;
@@ -131,7 +131,7 @@ static octavo_status set_up(octavo_partitioner *p) {
             status = octavo_place_tensor(p, i);
         if (status) return status;
     }
-    return OCTAVO_OK;
+    return octavo_check_experts(p);
 }
 
 static void tear_down(octavo_partitioner *p) {

@@ -95,10 +95,56 @@ static octavo_status check_cache(octavo_partitioner *p, int tensor) {
     return OCTAVO_OK;
 }
 
+static const octavo_op *reader_of(const octavo_program *program, int weight) {
+    for (int i = 0; i < program->n_ops; i++)
+        if (program->ops[i].in[1] == weight) return &program->ops[i];
+    return NULL;
+}
+
+/* Of matrices of heads: queries that they make, and values that they make of the latent, are as
+ * wide as a head or its latent. */
+static octavo_status check_head_matrices(octavo_partitioner *p, int tensor,
+                                         const octavo_layout *layout) {
+    const octavo_tensor *t = &p->program->tensors[tensor];
+    const octavo_op *op = t->kind == OCTAVO_TENSOR_WEIGHT ? reader_of(p->program, tensor) : NULL;
+    for (int i = 1; op && op->kind == OCTAVO_OP_HEAD_MATMUL && t->axes[i]; i++)
+        if (layout->split[i].n > 0)
+            return octavo_fail(p->error, OCTAVO_ERROR_UNSUPPORTED,
+                               "rule of %s (axis %c, %lld lanes, degree %d): a head's latent is "
+                               "not split in this version; split its heads",
+                               t->name, t->axes[i], (long long)t->extent[i],
+                               octavo_split_degree(&layout->split[i], &p->mesh));
+    return OCTAVO_OK;
+}
+
+/* The matrices of one expert lie together: its pairs are numbered once. */
+octavo_status octavo_check_experts(octavo_partitioner *p) {
+    const octavo_program *program = p->program;
+    const octavo_op *first = NULL;
+    for (int i = 0; i < program->n_ops; i++) {
+        const octavo_op *op = &program->ops[i];
+        if (op->kind != OCTAVO_OP_EXPERT_MATMUL) continue;
+        if (!first || first->in[2] != op->in[2]) first = op;
+        const octavo_split *e = &p->placed[op->in[1]].split[0];
+        const octavo_split *other = &p->placed[first->in[1]].split[0];
+        if (octavo_split_equal(e, other)) continue;
+        const octavo_tensor *t = &program->tensors[op->in[1]];
+        return octavo_fail(p->error, OCTAVO_ERROR_UNSUPPORTED,
+                           "rule of %s (axis e, %lld experts, degree %d): all matrices of an "
+                           "expert are on the same ranks in this version; split axis e of it and "
+                           "of %s (degree %d) by the same mesh axes",
+                           t->name, (long long)t->extent[0], octavo_split_degree(e, &p->mesh),
+                           program->tensors[first->in[1]].name,
+                           octavo_split_degree(other, &p->mesh));
+    }
+    return OCTAVO_OK;
+}
+
 octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
     p->placed[tensor] = octavo_layout_by_rules(p->program, tensor, OCTAVO_PHASE_GENERATE, &p->mesh,
                                                p->options->rules);
     octavo_status status = check_lanes(p, tensor, &p->placed[tensor]);
+    if (!status) status = check_head_matrices(p, tensor, &p->placed[tensor]);
     if (!status && p->program->tensors[tensor].kind == OCTAVO_TENSOR_CACHE)
         status = check_cache(p, tensor);
     return status;

@@ -30,13 +30,14 @@ typedef struct octavo_partitioner {
     const octavo_program_axes *axes;
     const octavo_partition_options *options;
     octavo_mesh mesh;
-    unsigned active;               /* mesh axes of more than one rank */
-    octavo_layout *placed;         /* [n_tensors] of weights, vectors, caches */
-    octavo_layout *ruled;          /* [n_tensors] of activations: what their rule says */
-    bool *is_kept;                 /* [n_tensors] kept exactly as ruled */
-    int *last_use;                 /* [n_tensors] last op that takes it */
-    int *last_write;               /* [n_tensors] last op that makes it, or works on it in place */
-    octavo_way *decisions;         /* [n_ops] */
+    unsigned active;       /* mesh axes of more than one rank */
+    octavo_layout *placed; /* [n_tensors] of weights, vectors, caches */
+    octavo_layout *ruled;  /* [n_tensors] of activations: what their rule says */
+    bool *is_kept;         /* [n_tensors] kept exactly as ruled */
+    int *last_use;         /* [n_tensors] last op that takes it */
+    int *last_write;       /* [n_tensors] last op that makes it, or works on it in place; not
+                              the one that numbers pairs, which lie by its layout */
+    octavo_way *decisions; /* [n_ops] */
     octavo_axis rows, head, pairs; /* axes of t, r and p in the step that is estimated */
     octavo_error *error;
 } octavo_partitioner;
@@ -54,6 +55,8 @@ double octavo_route_seconds(const octavo_partitioner *p, const octavo_route *rou
 bool octavo_is_layer_sparse(const octavo_program *program, int layer);
 /* Sets what is placed, or what is ruled and kept. UNSUPPORTED for what cannot be split so. */
 OCTAVO_MUST_CHECK octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor);
+/* When all are placed. */
+OCTAVO_MUST_CHECK octavo_status octavo_check_experts(octavo_partitioner *p);
 OCTAVO_MUST_CHECK octavo_status octavo_rule_tensor(octavo_partitioner *p, int tensor,
                                                    bool is_sparse);
 

@@ -84,10 +84,13 @@ static void finish_sum(writer *w, octavo_partition_step *step, int tensor, int p
     step->summed = producer;
     if (bias == OCTAVO_NO_TENSOR) return;
     octavo_layout layout = {0};
-    const int first = op->kind == OCTAVO_OP_EXPERT_MATMUL ? 1 : 0;
-    if (first) layout.split[0] = out->experts;
-    for (int i = 0; i + 1 + first < OCTAVO_SPEC_AXES; i++)
-        layout.split[i + first] = out->split[i + 1];
+    const octavo_tensor *tensors = w->p->program->tensors;
+    const bool is_stack = op->kind == OCTAVO_OP_EXPERT_MATMUL;
+    /* their last axes are the same: a latent's bias has no heads */
+    const int n = (int)strlen(tensors[bias].axes), skip = (int)strlen(tensors[op->out].axes) - n;
+    if (is_stack) layout.split[0] = out->experts;
+    for (int i = is_stack; i < n; i++)
+        layout.split[i] = out->split[i + skip];
     const int at = (int)(step - w->partition->steps);
     const int value = need(w, bias, &layout, step->op, OCTAVO_CAUSE_OPERAND);
     w->partition->steps[at].bias = value;
