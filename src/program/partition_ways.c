@@ -122,21 +122,24 @@ static double row_seconds(const way_list *list, const octavo_layout *out, int pa
     return passes * box_bytes(list, list->op->out, out) / list->p->options->machine.memory_bytes_s;
 }
 
-/* A vector on the columns of `layout`. */
-static octavo_layout columns_as_vector(const octavo_layout *layout) {
+/* A vector on the columns of `layout` from axis `from` on. */
+static octavo_layout columns_as_vector(const octavo_layout *layout, int from) {
     octavo_layout vector = {0};
-    for (int i = 0; i + 1 < OCTAVO_SPEC_AXES; i++)
-        vector.split[i] = layout->split[i + 1];
+    for (int i = 0; i + from < OCTAVO_SPEC_AXES; i++)
+        vector.split[i] = layout->split[i + from];
     return vector;
 }
 
+static bool is_vector(const way_list *list, int operand) {
+    const int tensor = list->op->in[operand];
+    return tensor != OCTAVO_NO_TENSOR &&
+           list->p->program->tensors[tensor].kind == OCTAVO_TENSOR_VECTOR;
+}
+
 static void set_vectors(way_list *list, octavo_way *way, int first, const octavo_layout *columns) {
-    const octavo_layout vector = columns_as_vector(columns);
-    for (int i = first; i < OCTAVO_OP_INPUTS; i++) {
-        if (list->op->in[i] == OCTAVO_NO_TENSOR) continue;
-        if (list->p->program->tensors[list->op->in[i]].kind == OCTAVO_TENSOR_VECTOR)
-            set_in(way, i, &vector);
-    }
+    const octavo_layout vector = columns_as_vector(columns, 1);
+    for (int i = first; i < OCTAVO_OP_INPUTS; i++)
+        if (is_vector(list, i)) set_in(way, i, &vector);
 }
 
 /* ---- ops on rows ---- */
@@ -202,6 +205,7 @@ static void ways_rowwise(way_list *list, const octavo_held *held, bool needs_lan
         octavo_way *way = add_way(list, form);
         if (!way) return;
         set_in(way, 0, form);
+        if (is_vector(list, 1)) set_in(way, 1, &(octavo_layout){0}); /* of a head's lanes */
         way->seconds = row_seconds(list, form, 2);
     }
 }
@@ -351,19 +355,20 @@ static void add_matmul(way_list *list, const octavo_split *rows, unsigned inputs
     octavo_layout weight = {0};
     weight.split[inputs_at] = ordered(&placed->split[inputs_at], inputs);
     weight.split[outputs_at] = ordered(&placed->split[outputs_at], outputs);
-    if (n_outputs < n_axes(list, op->out) - 1 && weight.split[outputs_at].n > 0) return;
     if (!octavo_weight_can_move(list->p, op->in[1], outputs_at, &weight)) return;
     if (inputs != bits_of(&placed->split[inputs_at]) &&
         !is_exact(list, op->in[0], &weight.split[inputs_at]))
         return;
     const octavo_layout x = {.split = {*rows, weight.split[inputs_at]}};
-    const octavo_layout out = {.split = {*rows, weight.split[outputs_at]},
-                               .partial = weight.split[inputs_at]};
+    octavo_layout out = {.split = {*rows}, .partial = weight.split[inputs_at]};
+    const int columns_at = n_axes(list, op->out) - n_outputs; /* a latent has one head, and lanes */
+    out.split[columns_at] = weight.split[outputs_at];
     octavo_way *way = add_way(list, &out);
     if (!way) return;
     set_in(way, 0, &x);
     set_in(way, 1, &weight);
-    set_vectors(list, way, 2, &out);
+    const octavo_layout bias = columns_as_vector(&out, columns_at);
+    if (is_vector(list, 2)) set_in(way, 2, &bias);
     way->seconds = matmul_seconds(list, widest(list, op->in[0], 0, rows),
                                   columns_of(list, op->in[0], &x), columns_of(list, op->out, &out),
                                   list->p->program->tensors[op->in[1]].weight, 1.0);

@@ -45,8 +45,9 @@ static const ranks_setting experts[] = {
     {.mesh = "data=2,expert=2,seq=2"},
     {.mesh = "expert=2",
      .all = "{\"moe_weights_edf\": [null, \"expert\", null], \"moe_weights_efd\": null}"},
-    {.mesh = "expert=4", .all = "{\"moe_weights_efd\": [\"expert\", null, null], "
-                                "\"router_logits_te\": null}"},
+    {.mesh = "expert=4",
+     .all = "{\"moe_weights_efd\": [\"expert\", null, null], "
+            "\"router_logits_te\": null}"},
 };
 
 static void describe(const char *path, const ranks_setting *s, char *to, size_t size) {
@@ -167,8 +168,7 @@ static void check_tiny(const tiny_options *options, const ranks_setting *setting
 
 static void test_dense(void **state) {
     static const octavo_ggml_type floats[] = {OCTAVO_GGML_F32, OCTAVO_GGML_BF16, OCTAVO_GGML_F16};
-    static const octavo_ggml_type blocks[] = {OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q4_0,
-                                              OCTAVO_GGML_Q5_1};
+    static const octavo_ggml_type blocks[] = {OCTAVO_GGML_Q8_0, OCTAVO_GGML_Q4_0, OCTAVO_GGML_Q5_1};
     (void)state;
     check_tiny(&(tiny_options){.architecture = "llama",
                                .n_layers = 2,
