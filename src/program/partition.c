@@ -76,6 +76,8 @@ bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs
     const octavo_tensor *t = &p->program->tensors[tensor];
     const octavo_route route = octavo_route_of(p, tensor, &p->placed[tensor], to);
     if (route.wire_bytes == 0.0) return true;
+    /* inputs in an order of their own, and factors of experts, stay where they are */
+    if (t->weight->order || (t->weight->stack > 0 && t->weight->factors)) return false;
     const bool has_lanes = outputs > 0 && t->axes[outputs + 1];
     const int64_t lanes = has_lanes ? t->extent[outputs + 1] : 1;
     return p->options->can_move_weights &&
