@@ -27,8 +27,8 @@ static const char RANKS[] = "auto|thread|mpi";
 enum { RANKS_AUTO, RANKS_THREAD, RANKS_MPI };
 
 static const octavo_option OPTIONS[] = {
-    {"--threads", OCTAVO_OPTION_INT, "N", "threads (one for each physical core)", FIELD(threads), 1,
-     1024},
+    {"--threads", OCTAVO_OPTION_INT, "N", "threads of a rank (its share of the physical cores)",
+     FIELD(threads), 1, 1024},
     {"--isa", OCTAVO_OPTION_TEXT, OCTAVO_ISA_NAMES, "instruction set (best)", FIELD(isa), 0, 0},
     {"--precision", OCTAVO_OPTION_CHOICE, "fast|exact",
      "exact: f32 activations, arithmetic and cache, for comparison with references (fast)",
@@ -143,7 +143,9 @@ int octavo_model_choice_check(octavo_model_choice *choice) {
     if (choice->mesh && !*choice->mesh)
         return octavo_cli_usage("option --mesh (): empty; give degrees such as data=1,model=2");
     if (!choice->mesh && !choice->rules && !choice->devices && !is_job(choice)) return -1;
-    if (read_sharding(choice, &error) == OCTAVO_OK) return -1;
+    const octavo_status status = read_sharding(choice, &error);
+    if (status == OCTAVO_OK) return -1;
+    if (status != OCTAVO_ERROR_INVALID) return octavo_cli_exit(status, &error);
     /* of a mesh the message begins with it, too */
     const char *why = strstr(error.message, "\": ");
     if (choice->mesh && why && strncmp(error.message, "mesh \"", 6) == 0)

@@ -48,10 +48,13 @@ expect --batch bench attention --b
 expect columns bench attention --layout ''
 expect q4_0 quantize in.gguf out.gguf --type q4
 expect --depth bench m.gguf --d
+expect --mesh logits m.gguf --me
+expect mpi run m.gguf --ranks ''
 expect svg plan config.json --format ''
 cd "$SOURCE"
 expect README.md run READ
 expect README.md run -f READ
+expect README.md run m.gguf --rules READ
 expect README.md plan config.json --compare READ
 expect README.md plan config.json --compare a.json READ
 [ -z "$(offers run m.gguf --threads '')" ] || die "a number is completed with something"
