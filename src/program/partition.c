@@ -91,7 +91,7 @@ static void find_last_uses(octavo_partitioner *p) {
     const octavo_program *program = p->program;
     for (int i = 0; i < program->n_tensors; i++)
         p->last_use[i] = -1;
-    for (int i = 0; i < program->n_ops; i++)
+    for (int i = 0; i < program->n_ops; i++) /* numbering pairs changes no choice */
         if (program->ops[i].kind != OCTAVO_OP_GROUP) p->last_write[program->ops[i].out] = i;
     for (int i = 0; i < program->n_ops; i++)
         for (int k = 0; k < OCTAVO_OP_INPUTS; k++)

@@ -5,6 +5,7 @@
  */
 #include "process.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,24 +21,35 @@ static void expect(process_result result, int status, const char *part) {
 }
 
 static char path[] = "/tmp/octavo-rules-XXXXXX";
+static char ids_path[] = "/tmp/octavo-ids-XXXXXX";
+static char logits_path[] = "/tmp/octavo-logits-XXXXXX";
 
-static const char *write_rules(const char *text) {
-    FILE *file = fopen(path, "w");
+static void write_text(const char *to, const char *text) {
+    FILE *file = fopen(to, "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
+}
+
+static const char *write_rules(const char *text) {
+    write_text(path, text);
     return path;
 }
 
 static int setup(void **state) {
-    const int file = mkstemp(path);
+    char *const paths[] = {path, ids_path, logits_path};
     (void)state;
-    return file < 0 || close(file);
+    for (int i = 0; i < 3; i++) {
+        const int file = mkstemp(paths[i]);
+        if (file < 0 || close(file)) return 1;
+    }
+    write_text(ids_path, "[1, 5, 9, 20, 33, 7, 8]");
+    return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    return unlink(path);
+    return unlink(path) || unlink(ids_path) || unlink(logits_path);
 }
 
 /* ---- what runs ---- */
@@ -66,6 +78,58 @@ static void test_same_text(void **state) {
     /* --mesh wins over the file */
     same(RUN("--threads", "1", "--rules", rules, "--mesh", "seq=2", "--devices", "2"), one.out);
     process_free(&one);
+}
+
+/* Logits of a few ids, as the file has them; the caller's. */
+static float *logits_of(const char *model, const char *mesh, const char *rules, size_t *n) {
+    enum { HEADER = 128, MOST = 1 << 20 };
+    process_result result =
+        OCTAVO("", "logits", model, "--ids", ids_path, "--out", logits_path, "--precision", "exact",
+               "--threads", "1", "--mesh", mesh, "--rules", write_rules(rules));
+    if (result.status != 0) fail_msg("%s %s: %s", model, mesh, result.err);
+    process_free(&result);
+    FILE *npy = fopen(logits_path, "rb");
+    float *all = malloc(MOST);
+    assert_non_null(npy);
+    assert_non_null(all);
+    *n = fread(all, 1, MOST, npy);
+    assert_true(*n > HEADER && *n < MOST);
+    assert_int_equal(fclose(npy), 0);
+    *n = (*n - HEADER) / sizeof *all;
+    memmove(all, (const char *)all + HEADER, *n * sizeof *all);
+    return all;
+}
+
+static void same_logits(const char *model, const char *mesh, const char *rules) {
+    size_t n, m;
+    float *one = logits_of(model, "model=1", "{}", &n), *split = logits_of(model, mesh, rules, &m);
+    float top = 0.0f, off = 0.0f;
+    assert_int_equal(n, m);
+    for (size_t i = 0; i < n; i++) {
+        top = fmaxf(top, fabsf(one[i]));
+        if (!(fabsf(one[i] - split[i]) <= off)) off = fabsf(one[i] - split[i]);
+    }
+    if (!(off < 1e-5f * top))
+        fail_msg("%s over %s with %s: off by %g of %g", model, mesh, rules, (double)off,
+                 (double)top);
+    free(one);
+    free(split);
+}
+
+/* Biases of latents have one axis, where the keys have two. */
+static void test_latent_biases(void **state) {
+    (void)state;
+    same_logits(TEST_DATA "/models/deepseek_v3", "data=2", "{}");
+    same_logits(TEST_DATA "/models/deepseek_v3", "model=2", "{}");
+}
+
+/* Experts are where their weights are, for the tokens of all those ranks, whatever is asked for. */
+static void test_split_choices(void **state) {
+    static const char choice[] = "{\"sharding\": {\"logical_rules\": {\"all\": {"
+                                 "\"router_choice_tc\": [\"expert\", null]}}}}";
+    (void)state;
+    same_logits(TEST_DATA "/models/qwen2_moe", "expert=2", choice);
+    same_logits(TEST_DATA "/models/deepseek_v3", "expert=2,model=2", choice);
 }
 
 /* ---- what does not ---- */
@@ -141,10 +205,9 @@ static void test_jobs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_text),
-        cmocka_unit_test(test_meshes),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_same_text),     cmocka_unit_test(test_latent_biases),
+        cmocka_unit_test(test_split_choices), cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_rules),         cmocka_unit_test(test_jobs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
