@@ -343,6 +343,26 @@ static void put_rules(const octavo_planner *planner, octavo_buffer *out) {
     octavo_buffer_deinit(&text);
 }
 
+/* What a step adds up over ranks: the inputs of a product, or the experts of a combination. NULL:
+ * it adds nothing. */
+static const octavo_axis *summed_axis(const octavo_planner *planner,
+                                      const octavo_partition *partition, int step) {
+    const octavo_partition_step *s = &partition->steps[step];
+    const octavo_program *program = &planner->program;
+    if (s->summed >= 0) return octavo_axis_of(&planner->axes, program->ops[s->summed].in[0], 1);
+    if (s->kind != OCTAVO_STEP_RESHARD) return NULL;
+    const octavo_value *from = &partition->values[s->in[0]];
+    if (from->layout.partial.n == 0 || from->layout.is_owned) return NULL;
+    int choice = OCTAVO_NO_TENSOR;
+    for (int i = 0; i < program->n_ops; i++)
+        if (program->ops[i].kind == OCTAVO_OP_COMBINE && program->ops[i].out == from->tensor)
+            choice = program->ops[i].in[1];
+    for (int i = 0; i < program->n_ops && choice != OCTAVO_NO_TENSOR; i++)
+        if (program->ops[i].kind == OCTAVO_OP_EXPERT_MATMUL && program->ops[i].in[2] == choice)
+            return octavo_axis_of(&planner->axes, program->ops[i].in[1], 0);
+    return NULL;
+}
+
 /* Where sums of ranks do not add up in the tree of the slices. */
 static void put_warnings(const octavo_planner *planner, octavo_buffer *out) {
     unsigned long long seen[4] = {0}; /* letters told of */
@@ -351,12 +371,10 @@ static void put_warnings(const octavo_planner *planner, octavo_buffer *out) {
     for (int phase = 0; phase < OCTAVO_PHASES; phase++) {
         const octavo_partition *partition = &planner->partitions[phase];
         for (int s = 0; s < partition->n_steps; s++) {
-            const octavo_partition_step *step = &partition->steps[s];
-            if (step->summed < 0) continue;
-            const octavo_op *op = &planner->program.ops[step->summed];
-            const octavo_axis *axis = octavo_axis_of(&planner->axes, op->in[0], 1);
-            const int degree =
-                octavo_split_degree(&partition->values[step->in[0]].layout.partial, &planner->mesh);
+            const octavo_axis *axis = summed_axis(planner, partition, s);
+            if (!axis) continue;
+            const octavo_value *from = &partition->values[partition->steps[s].in[0]];
+            const int degree = octavo_split_degree(&from->layout.partial, &planner->mesh);
             const unsigned char letter = (unsigned char)axis->letter;
             if (octavo_axis_is_exact(axis, degree) || (seen[letter / 64] >> letter % 64 & 1))
                 continue;
