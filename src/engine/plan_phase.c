@@ -123,8 +123,7 @@ static void put_collectives(const octavo_planner *planner, const octavo_partitio
     octavo_buffer_puts(out, "\"collectives\":[");
     for (int i = 0; i < partition->n_steps;) {
         const told one = tell(partition, i);
-        if (partition->steps[i].kind == OCTAVO_STEP_RESHARD &&
-            one.transfer.collective != OCTAVO_COLLECTIVE_NONE) {
+        if (one.transfer.collective != OCTAVO_COLLECTIVE_NONE) {
             if (!is_first) octavo_buffer_putc(out, ',');
             put_collective(planner, partition, i, &one, out);
             is_first = false;
@@ -137,7 +136,7 @@ static void put_collectives(const octavo_planner *planner, const octavo_partitio
 /* ---- time ---- */
 
 static bool is_moving(const octavo_partition_step *step) {
-    return step->kind == OCTAVO_STEP_RESHARD && step->transfer.collective != OCTAVO_COLLECTIVE_NONE;
+    return step->transfer.collective != OCTAVO_COLLECTIVE_NONE;
 }
 
 static void put_time(const octavo_planner *planner, const octavo_partition *partition,

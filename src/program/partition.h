@@ -43,7 +43,7 @@ typedef struct octavo_partition_step {
     /* RESHARD. A partial sum's factor and bias come after it: `summed` is the op whose they are, or
      * -1; `bias` a value (of the op's bias, laid as out's columns) or OCTAVO_NO_TENSOR. */
     int summed, bias;
-    octavo_transfer transfer;
+    octavo_transfer transfer;   /* of RESHARD, and of a selection of rows from other ranks */
     octavo_reshard_cause cause; /* why there is a RESHARD */
     double seconds;             /* estimated */
 } octavo_partition_step;

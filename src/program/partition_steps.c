@@ -225,6 +225,8 @@ static void write_op(writer *w, int index) {
     if (!step) return;
     memcpy(step->in, in, sizeof in);
     step->seconds = way->seconds;
+    if (op->kind == OCTAVO_OP_SELECT) /* rows that other ranks have come with it */
+        step->transfer = octavo_route_of(p, op->out, &way->in[0], &way->out).step[0];
     const int at = (int)(step - w->partition->steps);
     int out = OCTAVO_NO_TENSOR;
     for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
