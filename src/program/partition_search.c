@@ -34,7 +34,8 @@ typedef struct live {
 
 typedef struct state {
     double seconds;
-    int node; /* the last decision on the way here, -1: none */
+    double ahead; /* at least, for what rules ask for next: only for the order of states */
+    int node;     /* the last decision on the way here, -1: none */
     int n;
     live live[MOST_LIVE];
 } state;
@@ -198,7 +199,8 @@ static void keep_state(search *s, state *st, const octavo_way *way) {
 }
 
 static int by_seconds(const void *a, const void *b) {
-    const double x = ((const state *)a)->seconds, y = ((const state *)b)->seconds;
+    const state *s = a, *t = b;
+    const double x = s->seconds + s->ahead, y = t->seconds + t->ahead;
     return (x > y) - (x < y);
 }
 
@@ -244,10 +246,41 @@ static int most_states(const octavo_partitioner *p) {
     return p->options->most_states ? p->options->most_states : most[n];
 }
 
+/* What will be made of the tensor and kept by a rule: itself, once all ops have worked on it, or
+ * the product that it is a factor of. -1: nothing. *share of the way there is the tensor's. */
+static int becomes(const octavo_partitioner *p, int tensor, int index, double *share) {
+    const int last = p->last_use[tensor];
+    *share = 1.0;
+    if (p->is_kept[tensor] && p->last_write[tensor] > index) return tensor;
+    if (last >= p->program->n_ops) return -1;
+    const octavo_op *op = &p->program->ops[last];
+    *share = 0.5;
+    return op->kind == OCTAVO_OP_GATE && p->is_kept[op->out] ? op->out : -1;
+}
+
+/* Layouts that cost little now may be far from what a rule asks for. */
+static void look_ahead(search *s, state *st, int index) {
+    st->ahead = 0.0;
+    for (int i = 0, j; i < st->n; i = j) {
+        const int tensor = st->live[i].tensor;
+        double share, least = (double)INFINITY;
+        const int to = becomes(s->p, tensor, index, &share);
+        for (j = i; j < st->n && st->live[j].tensor == tensor; j++) {
+            if (to < 0) continue;
+            const int kept = layout_id(s, &s->p->ruled[to]);
+            const double way = seconds_between(s, tensor, st->live[j].layout, kept);
+            if (way < least) least = way;
+        }
+        if (to >= 0) st->ahead += share * least;
+    }
+}
+
 /* The fastest, without those that others beat. */
-static void take_next(search *s) {
+static void take_next(search *s, int index) {
     const int most = most_states(s->p);
     int n = 0;
+    for (int i = 0; i < s->n_next; i++)
+        look_ahead(s, &s->next[i], index);
     qsort(s->next, (size_t)s->n_next, sizeof *s->next, by_seconds);
     for (int i = 0; i < s->n_next && n < most; i++) {
         if (is_beaten(s, &s->next[i], s->next, n < MOST_RIVALS ? n : MOST_RIVALS)) continue;
@@ -414,7 +447,7 @@ octavo_status octavo_partition_search(octavo_partitioner *p, int begin, int end)
     for (int i = begin; i < end && !s.has_no_memory; i++) {
         if (octavo_is_made_anywhere(p, p->program->ops[i].out)) continue;
         search_op(&s, i);
-        take_next(&s);
+        take_next(&s, i);
     }
     status = s.has_no_memory ? octavo_fail_memory(p->error, "partition", (uint64_t)s.n_nodes)
                              : read_decisions(&s, begin, end);
