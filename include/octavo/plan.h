@@ -64,8 +64,9 @@ OCTAVO_API void octavo_plan_options_init(octavo_plan_options *options);
  *
  * With `search`: {"search": [{"rules", "summary": {"memory_per_rank", "prefill", "generate"}}]},
  * the best first, each phase with "wire_bytes_per_rank" and "time", beside "model", "mesh", "ranks"
- * and what follows there up to "memory_gbps". These "rules" are what differs from those given:
- * {"prefill": {TENSOR: RULE}, "generate": {...}}, as options and files take it. Statuses:
+ * and what follows there up to "memory_gbps". These "rules" are what stands under
+ * "logical_rules" in a file of rules, {"all": {TENSOR: RULE}, "prefill": {...}, "generate": {...}};
+ * those given are among them, and no other speaks of their tensors. Statuses:
  *   INVALID      a bad option, mesh or rule
  *   FORMAT       a malformed file
  *   UNSUPPORTED  an architecture that cannot be run

@@ -1,335 +1,313 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A search for rules that cost less time: from the rules in force it tries each change of one mesh
- * axis in one tensor's rule, keeps what is better, and stops when nothing is, or after so many
- * tries that it stays a matter of seconds. The same model, mesh and options always find the same.
+ * The search of rules. From the rules at hand one group of tensors after the other takes the option
+ * with which a step takes least time, until none is better than what there is. Each set of rules
+ * that was tried on the way is a candidate; the partitioner looks at them with few states, and with
+ * all of them at the best ones only.
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/plan_choices.h"
 #include "engine/plan_json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-    TRIES = 100000,   /* divided by what grows with the mesh and the program */
-    STATES = 24,      /* that the partitioner keeps while it is only asked what something costs */
-    MOST_FOUND = 100, /* as octavo_plan_options says */
-    MOST_TENSORS = OCTAVO_NAMED_TENSORS,
+    FEW_STATES = 12,   /* of the partitioner, for candidates */
+    MOST_PASSES = 3,   /* over all groups */
+    RESERVE = 2,       /* candidates that are looked at beside the wanted ones */
+    MOST_TRIED = 1024, /* sets of rules */
 };
 
-#define BETTER 0.999 /* of the time: less is not worth a rule */
-#define SAME   1e-3  /* of the time: two sets of rules that differ by less come to the same */
-#define MEMORY 1.1   /* of the given rules' weights and cache: what a set of rules may take */
+/* What a rank may need of memory, as a multiple of what it needs by the rules at hand. */
+#define MOST_MEMORY 1.25
 
-/* Rules as far as they differ from those given. */
-typedef struct choice {
-    bool is_set[OCTAVO_PHASES][MOST_TENSORS];
-    octavo_spec spec[OCTAVO_PHASES][MOST_TENSORS];
-    double seconds[OCTAVO_PHASES]; /* of each phase asked for, else 0 */
-} choice;
+/* Two sets of rules with which times differ by less, relatively, are as good as one another. */
+#define ALIKE 1e-3
 
-typedef struct plan_search {
-    octavo_planner *planner;
-    int n_given;                    /* overrides of the given rules */
-    int used[MOST_TENSORS], n_used; /* tensors of the program, in the order of trying */
-    bool is_placed[MOST_TENSORS];   /* a weight or a cache: its rule of generate counts in both */
-    choice at;                      /* the best so far */
-    choice *found;                  /* [n_found], the best first */
-    int n_found, most_found;
-    int n_left;        /* tries */
-    double most_bytes; /* of weights and cache */
-} plan_search;
+/* A set of rules: of each group an option from 1, 0 as it is. */
+typedef struct candidate {
+    uint8_t option[OCTAVO_CHOICES];
+    bool is_legal;
+    int n_overrides;
+    double seconds[OCTAVO_PHASES], total;
+    double memory;         /* weights and cache */
+    octavo_buffer rules;   /* JSON, of the best ones */
+    octavo_buffer summary; /* likewise */
+} candidate;
 
-static double seconds_of(const choice *c) {
-    double seconds = 0.0;
-    for (int phase = 0; phase < OCTAVO_PHASES; phase++)
-        seconds += c->seconds[phase];
-    return seconds;
-}
-
-/* The planner's rules become the given ones and those of a choice. */
-static octavo_status install(plan_search *s, const choice *c, octavo_error *error) {
-    octavo_rules *rules = &s->planner->rules;
-    octavo_status status = OCTAVO_OK;
-    rules->n_overrides = s->n_given;
-    for (int phase = 0; phase < OCTAVO_PHASES; phase++) {
-        for (int tensor = 0; tensor < MOST_TENSORS && !status; tensor++) {
-            if (!c->is_set[phase][tensor]) continue;
-            octavo_override override = {
-                .tensor = tensor, .is_of_program = true, .spec = c->spec[phase][tensor]};
-            override.is_in[phase] = true;
-            status = octavo_rules_add(rules, &override, error);
-        }
-    }
-    return status;
-}
-
-/* Fills c->seconds of a phase; INVALID where the rules cannot be honoured. */
-static octavo_status estimate(plan_search *s, choice *c, int phase, octavo_error *error) {
-    octavo_partition partition = {0};
-    octavo_status status =
-        octavo_planner_partition(s->planner, (octavo_phase)phase, &partition, error);
-    s->n_left--;
-    if (status) return status;
-    c->seconds[phase] = partition.seconds;
-    octavo_partition_deinit(&partition);
-    return OCTAVO_OK;
-}
-
-/* Keeps a choice if it is one of the best. Of those that come to the same the first, which has the
- * fewest rules, is enough. */
-static void keep(plan_search *s, const choice *c) {
-    const double seconds = seconds_of(c);
-    int at = s->n_found;
-    for (int i = 0; i < s->n_found; i++)
-        if (fabs(seconds_of(&s->found[i]) - seconds) <= SAME * seconds) return;
-    while (at > 0 && seconds_of(&s->found[at - 1]) > seconds)
-        at--;
-    if (at == s->most_found) return;
-    if (s->n_found < s->most_found) s->n_found++;
-    memmove(&s->found[at + 1], &s->found[at], (size_t)(s->n_found - 1 - at) * sizeof *s->found);
-    s->found[at] = *c;
-}
-
-/* What holds for a tensor in all layers, parts aside; without axes that split nothing. */
-static octavo_spec spec_in(const plan_search *s, const choice *c, int phase, int tensor) {
-    octavo_spec spec = {0};
-    if (c->is_set[phase][tensor]) return c->spec[phase][tensor];
-    octavo_rules_find(&s->planner->rules, (octavo_phase)phase, octavo_named_tensor_at(tensor)->name,
-                      -1, OCTAVO_BLOCK_ANY, &spec, NULL);
-    for (int i = 0; i < spec.n; i++)
-        spec.split[i] = octavo_split_reduce(&spec.split[i], &s->planner->mesh);
-    return spec;
-}
-
-/* `mesh_axis` splits axis `to` of the tensor, inside the others, or none (-1). */
-static octavo_spec moved(octavo_spec spec, int mesh_axis, int to) {
-    for (int i = 0; i < spec.n; i++) {
-        octavo_split kept = {0};
-        for (int k = 0; k < spec.split[i].n; k++)
-            if (spec.split[i].axis[k] != mesh_axis)
-                kept = octavo_split_add(kept, spec.split[i].axis[k]);
-        spec.split[i] = kept;
-    }
-    if (to >= 0) spec.split[to] = octavo_split_add(spec.split[to], mesh_axis);
-    return spec;
-}
-
-/* Tries a rule, and adopts it if it is better. What cannot be honoured is passed over. */
-static octavo_status try_rule(plan_search *s, int phase, int tensor, const octavo_spec *spec,
-                              bool *is_better, octavo_error *error) {
-    choice tried = s->at;
-    octavo_error why;
-    tried.is_set[phase][tensor] = true;
-    tried.spec[phase][tensor] = *spec;
-    octavo_status status = install(s, &tried, error);
-    if (status) return status;
-    if (s->is_placed[tensor] && octavo_plan_placed_bytes(s->planner) > s->most_bytes)
-        return OCTAVO_OK;
-    status = octavo_rules_check_norms(&s->planner->rules, &s->planner->mesh, &why);
-    for (int p = 0; p < OCTAVO_PHASES && !status; p++)
-        if (octavo_planner_wants(s->planner, (octavo_phase)p) &&
-            (p == phase || s->is_placed[tensor]))
-            status = estimate(s, &tried, p, &why);
-    if (status == OCTAVO_ERROR_MEMORY) return octavo_fail(error, status, "%s", why.message);
-    if (status) return OCTAVO_OK;
-    keep(s, &tried);
-    if (seconds_of(&tried) >= seconds_of(&s->at) * BETTER) return OCTAVO_OK;
-    s->at = tried;
-    *is_better = true;
-    return OCTAVO_OK;
-}
-
-/* All changes of one tensor's rule. */
-static octavo_status try_tensor(plan_search *s, int phase, int tensor, bool *is_better,
-                                octavo_error *error) {
-    const octavo_mesh *mesh = &s->planner->mesh;
-    for (int axis = 0; axis < OCTAVO_MESH_AXES; axis++) {
-        const int n = (int)strlen(octavo_named_tensor_at(tensor)->axes);
-        if (mesh->degree[axis] == 1) continue;
-        for (int to = -1; to < n && s->n_left > 0; to++) {
-            octavo_status status = install(s, &s->at, error);
-            if (status) return status;
-            const octavo_spec now = spec_in(s, &s->at, phase, tensor);
-            const octavo_spec spec = moved(now, axis, to);
-            if (octavo_spec_equal(&spec, &now)) continue;
-            status = try_rule(s, phase, tensor, &spec, is_better, error);
-            if (status) return status;
-        }
-    }
-    return OCTAVO_OK;
-}
-
-static octavo_status climb(plan_search *s, octavo_error *error) {
-    octavo_status status = OCTAVO_OK;
-    bool is_better = true;
-    while (is_better && !status && s->n_left > 0) {
-        is_better = false;
-        for (int i = 0; i < s->n_used && !status; i++) {
-            const int tensor = s->used[i];
-            for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++) {
-                if (s->is_placed[tensor] ? phase != OCTAVO_PHASE_GENERATE
-                                         : !octavo_planner_wants(s->planner, (octavo_phase)phase))
-                    continue;
-                status = try_tensor(s, phase, tensor, &is_better, error);
-            }
-        }
-    }
-    return status;
-}
-
-/* Values of a tensor of the program, in all. */
-static double values_of(const octavo_planner *planner, int tensor) {
-    const octavo_tensor *t = &planner->program.tensors[tensor];
-    double values = 1.0;
-    for (int i = 0; t->axes[i]; i++) {
-        octavo_axis rows;
-        values *= (double)octavo_plan_axis(planner, tensor, i, &rows)->extent;
-    }
-    return values;
-}
-
-/* The tensors that the program has: activations first, the largest first, since they move in every
- * step. */
-static void find_tensors(plan_search *s) {
-    const octavo_program *program = &s->planner->program;
-    double values[MOST_TENSORS] = {0.0};
-    for (int i = 0; i < program->n_tensors; i++) {
-        const octavo_tensor *t = &program->tensors[i];
-        const int index = octavo_named_tensor_find(t->name);
-        if (index < 0 || t->kind == OCTAVO_TENSOR_INPUT) continue;
-        values[index] += values_of(s->planner, i);
-        if (t->kind != OCTAVO_TENSOR_ACTIVATION) s->is_placed[index] = true;
-    }
-    for (int index = 0; index < MOST_TENSORS; index++) {
-        int at = s->n_used;
-        if (values[index] <= 0.0) continue;
-        for (; at > 0; at--) {
-            const int before = s->used[at - 1];
-            if (s->is_placed[before] != s->is_placed[index] ? s->is_placed[index]
-                                                            : values[before] >= values[index])
-                break;
-            s->used[at] = before;
-        }
-        s->used[at] = index;
-        s->n_used++;
-    }
-}
-
-/* Fewer tries where each takes long. */
-static int tries_of(const octavo_planner *planner) {
-    int n_axes = 1;
-    for (int axis = 0; axis < OCTAVO_MESH_AXES; axis++)
-        n_axes *= planner->mesh.degree[axis] > 1 ? 3 : 1;
-    const int tries = TRIES / (n_axes * (1 + planner->program.n_ops / 64));
-    return tries < 60 ? 60 : tries > 1500 ? 1500 : tries;
-}
-
-/* The times of those that were found as a plan tells them, and their order. */
-static octavo_status settle(plan_search *s, octavo_error *error) {
-    octavo_status status = OCTAVO_OK;
-    s->planner->costs.most_states = 0;
-    for (int i = 0; i < s->n_found && !status; i++) {
-        choice c = s->found[i];
-        int at = i;
-        status = install(s, &c, error);
-        for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++)
-            if (octavo_planner_wants(s->planner, (octavo_phase)phase))
-                status = estimate(s, &c, phase, error);
-        for (; at > 0 && seconds_of(&s->found[at - 1]) > seconds_of(&c); at--)
-            s->found[at] = s->found[at - 1];
-        s->found[at] = c;
-    }
-    return status;
-}
-
-/* ---- the document ---- */
-
-static void put_spec(octavo_buffer *out, const octavo_spec *spec) {
-    octavo_buffer_putc(out, '[');
-    for (int i = 0; i < spec->n; i++) {
-        const octavo_split *split = &spec->split[i];
-        octavo_buffer_puts(out, i ? "," : "");
-        octavo_buffer_puts(out, split->n == 0 ? "null" : split->n > 1 ? "[" : "");
-        for (int k = 0; k < split->n; k++)
-            octavo_buffer_printf(out, "%s\"%s\"", k ? "," : "",
-                                 octavo_mesh_axis_name(split->axis[k]));
-        octavo_buffer_puts(out, split->n > 1 ? "]" : "");
-    }
-    octavo_buffer_putc(out, ']');
-}
-
-/* {"prefill": {TENSOR: RULE}, "generate": {...}}, which may stand in a file. */
-static void put_rules(octavo_buffer *out, const choice *c) {
-    static const char *const phases[OCTAVO_PHASES] = {"prefill", "generate"};
-    for (int phase = 0; phase < OCTAVO_PHASES; phase++) {
-        bool is_first = true;
-        octavo_buffer_printf(out, "%s\"%s\":{", phase ? "," : "{", phases[phase]);
-        for (int tensor = 0; tensor < MOST_TENSORS; tensor++) {
-            if (!c->is_set[phase][tensor]) continue;
-            octavo_buffer_printf(out, "%s\"%s\":", is_first ? "" : ",",
-                                 octavo_named_tensor_at(tensor)->name);
-            put_spec(out, &c->spec[phase][tensor]);
-            is_first = false;
-        }
-        octavo_buffer_putc(out, '}');
-    }
-    octavo_buffer_putc(out, '}');
-}
-
-/* As a plan with these rules would say it. */
-static octavo_status put_found(plan_search *s, const choice *c, octavo_buffer *out,
-                               octavo_error *error) {
+/* Partitions of one that is looked at closely, or who has an equal one. */
+typedef struct close_look {
     octavo_partition partitions[OCTAVO_PHASES];
-    memset(partitions, 0, sizeof partitions);
-    octavo_status status = install(s, c, error);
-    for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++)
-        if (octavo_planner_wants(s->planner, (octavo_phase)phase))
-            status = octavo_planner_partition(s->planner, (octavo_phase)phase, &partitions[phase],
-                                              error);
-    if (!status) {
-        octavo_buffer_puts(out, "{\"rules\":");
-        put_rules(out, c);
+    int owner[OCTAVO_PHASES];
+} close_look;
+
+typedef struct search {
+    octavo_planner *planner;
+    octavo_plan_choice *choices; /* [OCTAVO_CHOICES] */
+    candidate *tried;            /* [n] */
+    int n;
+    int n_given; /* overrides of the rules at hand */
+    double most_memory;
+    octavo_error *error;
+} search;
+
+/* ---- one set of rules ---- */
+
+static octavo_status apply(search *s, const candidate *c) {
+    octavo_rules *rules = &s->planner->rules;
+    rules->n_overrides = s->n_given;
+    for (int g = 0; g < OCTAVO_CHOICES; g++) {
+        if (c->option[g] == 0) continue;
+        const octavo_plan_option *option = &s->choices[g].options[c->option[g] - 1];
+        for (int i = 0; i < option->n; i++) {
+            octavo_status status = octavo_rules_add(rules, &option->overrides[i], s->error);
+            if (status) return status;
+        }
+    }
+    return OCTAVO_OK;
+}
+
+/* Another set, of the first n, that says the same of a phase, or NULL. */
+static const candidate *same_in_phase(const search *s, const candidate *c, octavo_phase phase,
+                                      int n) {
+    for (int i = 0; i < n; i++) {
+        bool is_same = s->tried[i].is_legal && &s->tried[i] != c;
+        for (int g = 0; g < OCTAVO_CHOICES && is_same; g++)
+            is_same = !s->choices[g].is_in[phase] || s->tried[i].option[g] == c->option[g];
+        if (is_same) return &s->tried[i];
+    }
+    return NULL;
+}
+
+/* Time and memory. What cannot be honoured is no error here. */
+static octavo_status estimate(search *s, candidate *c) {
+    octavo_planner *planner = s->planner;
+    octavo_error why;
+    octavo_status status = apply(s, c);
+    if (status) return status;
+    c->n_overrides = planner->rules.n_overrides;
+    c->total = 0.0;
+    c->is_legal = !octavo_rules_check_norms(&planner->rules, &planner->mesh, &why);
+    if (!c->is_legal) return OCTAVO_OK;
+    c->memory = octavo_plan_placed_bytes(planner);
+    c->is_legal = c->memory <= s->most_memory;
+    for (int phase = 0; phase < OCTAVO_PHASES && c->is_legal; phase++) {
+        octavo_partition partition;
+        if (!octavo_planner_wants(planner, (octavo_phase)phase)) continue;
+        const candidate *known = same_in_phase(s, c, (octavo_phase)phase, s->n);
+        if (known) {
+            c->seconds[phase] = known->seconds[phase];
+        } else {
+            status = octavo_planner_partition(planner, (octavo_phase)phase, &partition, &why);
+            if (status == OCTAVO_ERROR_MEMORY)
+                return octavo_fail_memory(s->error, "plan", sizeof partition);
+            c->is_legal = !status;
+            c->seconds[phase] = partition.seconds;
+            octavo_partition_deinit(&partition);
+        }
+        c->total += c->seconds[phase];
+    }
+    return OCTAVO_OK;
+}
+
+/* To some nine digits, so that the order of a sum's terms makes no difference. */
+static double rounded(double x) {
+    int exponent;
+    const double fraction = frexp(x, &exponent);
+    return ldexp(round(ldexp(fraction, 30)), exponent - 30);
+}
+
+static int order(double a, double b) {
+    const double x = rounded(a), y = rounded(b);
+    return (x > y) - (x < y);
+}
+
+/* By time; of equally fast ones by memory, then the plainer one. */
+static int compare(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->is_legal != y->is_legal) return y->is_legal - x->is_legal;
+    const int by_time = order(x->total, y->total), by_memory = order(x->memory, y->memory);
+    if (by_time || by_memory) return by_time ? by_time : by_memory;
+    if (x->n_overrides != y->n_overrides) return x->n_overrides - y->n_overrides;
+    return memcmp(x->option, y->option, sizeof x->option);
+}
+
+/* ---- the search ---- */
+
+/* Tries what was not tried yet: *at becomes its number, or -1 where there is no room for more. */
+static octavo_status try_options(search *s, const uint8_t option[OCTAVO_CHOICES], int *at) {
+    for (*at = 0; *at < s->n; ++*at)
+        if (memcmp(s->tried[*at].option, option, sizeof s->tried->option) == 0) return OCTAVO_OK;
+    if (s->n == MOST_TRIED) {
+        *at = -1;
+        return OCTAVO_OK;
+    }
+    candidate *c = &s->tried[*at];
+    memcpy(c->option, option, sizeof c->option);
+    octavo_status status = estimate(s, c);
+    if (!status) s->n++;
+    return status;
+}
+
+/* Worth an override: faster, or as fast with less memory. */
+static bool is_gain(const candidate *c, const candidate *best) {
+    if (!c->is_legal || !best->is_legal) return c->is_legal;
+    if (c->total < (1.0 - ALIKE) * best->total) return true;
+    return order(c->total, best->total) <= 0 && c->memory < 0.99 * best->memory;
+}
+
+static octavo_status descend(search *s) {
+    uint8_t best[OCTAVO_CHOICES] = {0};
+    int at = 0, best_at = 0;
+    octavo_status status = try_options(s, best, &best_at);
+    bool is_better = true;
+    for (int pass = 0; pass < MOST_PASSES && is_better && !status; pass++) {
+        is_better = false;
+        for (int g = 0; g < OCTAVO_CHOICES && !status; g++) {
+            uint8_t option[OCTAVO_CHOICES];
+            memcpy(option, best, sizeof option);
+            for (int o = 0; o <= s->choices[g].n && !status; o++) {
+                option[g] = (uint8_t)o;
+                status = try_options(s, option, &at);
+                if (status || at < 0 || !is_gain(&s->tried[at], &s->tried[best_at])) continue;
+                best_at = at;
+                is_better = true;
+            }
+            memcpy(best, s->tried[best_at].option, sizeof best);
+        }
+    }
+    return status;
+}
+
+static void swap(candidate *a, candidate *b) {
+    const candidate other = *a;
+    *a = *b;
+    *b = other;
+}
+
+/* As fast as a, nearly, with no less memory. */
+static bool is_like(const candidate *a, const candidate *b) {
+    return fabs(b->total - a->total) <= ALIKE * a->total && a->memory <= 1.01 * b->memory;
+}
+
+/* Sorts. Of those that are nearly alike the plainest stays; all that stay are at the front. */
+static int sort(candidate *list, int n) {
+    int kept = 0;
+    qsort(list, (size_t)n, sizeof *list, compare);
+    for (int i = 0; i < n && list[i].is_legal; i++) {
+        int k = 0;
+        while (k < kept && !is_like(&list[k], &list[i]))
+            k++;
+        if (k == kept)
+            swap(&list[kept++], &list[i]);
+        else if (list[i].n_overrides < list[k].n_overrides && is_like(&list[i], &list[k]))
+            swap(&list[k], &list[i]);
+    }
+    qsort(list, (size_t)kept, sizeof *list, compare);
+    return kept;
+}
+
+/* The rules at hand are among those that are looked at closely, however slow. */
+static void keep_given(const search *s, int n, int *n_close) {
+    static const uint8_t given[OCTAVO_CHOICES];
+    for (int i = *n_close; i < n; i++) {
+        if (memcmp(s->tried[i].option, given, sizeof given) != 0) continue;
+        swap(&s->tried[*n_close], &s->tried[i]);
+        ++*n_close;
+        return;
+    }
+}
+
+/* All states, and the texts. Partitions of a phase that others among the n before it have, too, are
+ * theirs; the others are left in close[n]. */
+static octavo_status look_closely(search *s, int n, close_look *close) {
+    candidate *c = &s->tried[n];
+    octavo_partition partitions[OCTAVO_PHASES] = {0};
+    octavo_status status = apply(s, c);
+    c->total = 0.0;
+    for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++) {
+        octavo_partition *own = &close[n].partitions[phase];
+        if (!octavo_planner_wants(s->planner, (octavo_phase)phase)) continue;
+        const candidate *known = same_in_phase(s, c, (octavo_phase)phase, n);
+        if (!known)
+            status = octavo_planner_partition(s->planner, (octavo_phase)phase, own, s->error);
+        close[n].owner[phase] = known ? close[known - s->tried].owner[phase] : n;
+        partitions[phase] = close[close[n].owner[phase]].partitions[phase];
+        c->total += partitions[phase].seconds;
+    }
+    if (status) return status;
+    octavo_rules_dump_json(&s->planner->rules, &c->rules);
+    octavo_plan_put_summary(s->planner, partitions, &c->summary);
+    return OCTAVO_OK;
+}
+
+static octavo_status look_at_all(search *s, int n) {
+    close_look *close = octavo_alloc_zero((size_t)n, sizeof *close);
+    octavo_status status = OCTAVO_OK;
+    if (!close) return octavo_fail_memory(s->error, "search of rules", (size_t)n * sizeof *close);
+    for (int i = 0; i < n && !status; i++)
+        status = look_closely(s, i, close);
+    for (int i = 0; i < n; i++)
+        for (int phase = 0; phase < OCTAVO_PHASES; phase++)
+            octavo_partition_deinit(&close[i].partitions[phase]);
+    octavo_free(close);
+    return status;
+}
+
+static octavo_status find_best(search *s, int wanted, int *n_best) {
+    octavo_planner *planner = s->planner;
+    s->most_memory = MOST_MEMORY * octavo_plan_placed_bytes(planner);
+    planner->costs.most_states = FEW_STATES;
+    octavo_status status = descend(s);
+    planner->costs.most_states = 0;
+    if (status) return status;
+    const int n = sort(s->tried, s->n);
+    int n_close = wanted + RESERVE < n ? wanted + RESERVE : n;
+    keep_given(s, s->n, &n_close);
+    status = look_at_all(s, n_close);
+    if (status) return status;
+    *n_best = sort(s->tried, n_close);
+    if (*n_best > wanted) *n_best = wanted;
+    return OCTAVO_OK;
+}
+
+static void put_found(const search *s, int n, octavo_buffer *out) {
+    octavo_buffer_putc(out, '{');
+    octavo_plan_put_head(s->planner, out);
+    octavo_buffer_puts(out, "\"search\":[");
+    for (int i = 0; i < n; i++) {
+        const candidate *c = &s->tried[i];
+        out->failed |= c->rules.failed || c->summary.failed;
+        octavo_buffer_puts(out, i ? ",{\"rules\":" : "{\"rules\":");
+        octavo_buffer_append(out, c->rules.data, c->rules.size);
         octavo_buffer_puts(out, ",\"summary\":");
-        octavo_plan_put_summary(s->planner, partitions, out);
+        octavo_buffer_append(out, c->summary.data, c->summary.size);
         octavo_buffer_putc(out, '}');
     }
-    for (int phase = 0; phase < OCTAVO_PHASES; phase++)
-        octavo_partition_deinit(&partitions[phase]);
-    return status;
+    octavo_buffer_puts(out, "]}\n");
 }
 
 octavo_status octavo_plan_search(octavo_planner *planner, octavo_buffer *out, octavo_error *error) {
-    plan_search *s = octavo_alloc_zero(1, sizeof *s);
-    if (!s) return octavo_fail_memory(error, "search", sizeof *s);
-    s->planner = planner;
-    s->n_given = planner->rules.n_overrides;
-    s->most_found = planner->options.search < MOST_FOUND ? planner->options.search : MOST_FOUND;
-    s->n_left = tries_of(planner);
-    s->most_bytes = octavo_plan_placed_bytes(planner) * MEMORY;
-    s->found = octavo_alloc_zero((size_t)s->most_found + 1, sizeof *s->found);
+    search s = {.planner = planner, .n_given = planner->rules.n_overrides, .error = error};
     octavo_status status = OCTAVO_OK;
-    if (!s->found) status = octavo_fail_memory(error, "search", sizeof *s->found);
-    find_tensors(s);
-    for (int phase = 0; phase < OCTAVO_PHASES; phase++)
-        if (octavo_planner_wants(planner, (octavo_phase)phase))
-            s->at.seconds[phase] = planner->partitions[phase].seconds;
-    planner->costs.most_states = STATES;
-    if (!status) {
-        keep(s, &s->at);
-        status = climb(s, error);
+    int n_best = 0;
+    s.choices = octavo_alloc_zero(OCTAVO_CHOICES, sizeof *s.choices);
+    s.tried = octavo_alloc_zero(MOST_TRIED, sizeof *s.tried);
+    if (s.choices && s.tried) {
+        octavo_plan_choices(planner, s.choices);
+        status = find_best(&s, planner->options.search, &n_best);
+        if (!status) put_found(&s, n_best, out);
+    } else {
+        status = octavo_fail_memory(error, "search of rules", MOST_TRIED * sizeof *s.tried);
     }
-    if (!status) status = settle(s, error);
-    octavo_buffer_putc(out, '{');
-    octavo_plan_put_head(planner, out);
-    octavo_buffer_puts(out, "\"search\":[");
-    for (int i = 0; i < s->n_found && !status; i++) {
-        if (i > 0) octavo_buffer_putc(out, ',');
-        status = put_found(s, &s->found[i], out, error);
+    for (int i = 0; s.tried && i < MOST_TRIED; i++) {
+        octavo_buffer_deinit(&s.tried[i].rules);
+        octavo_buffer_deinit(&s.tried[i].summary);
     }
-    octavo_buffer_puts(out, "]}\n");
-    octavo_free(s->found);
-    octavo_free(s);
+    octavo_free(s.choices);
+    octavo_free(s.tried);
     return status;
 }
