@@ -15,6 +15,7 @@
 
 enum {
     MOST_LIVE = 48,   /* layouts of live tensors in a state */
+    FEW_OPS = 18,     /* a plain layer's */
     MOST_RIVALS = 32, /* that a state is compared with */
     LAYOUT_SLOTS = 4096,
     ROUTE_SLOTS = 8192,
@@ -50,6 +51,7 @@ typedef struct node {
 
 typedef struct search {
     octavo_partitioner *p;
+    int n_ops; /* of the range at hand */
     octavo_layout *layouts;
     int n_layouts, capacity_layouts;
     int layout_slots[LAYOUT_SLOTS]; /* hash of layouts: index + 1, 0 none */
@@ -237,13 +239,17 @@ static bool is_beaten(search *s, const state *st, const state *others, int n) {
     return false;
 }
 
-/* States that are kept: with few mesh axes all that matter, else as many as take little time. */
-static int most_states(const octavo_partitioner *p) {
+/* States that are kept: with few mesh axes all that matter, else as many as take little time, more
+ * where there are few ops. */
+static int most_states(const search *s) {
     static const int most[OCTAVO_MESH_AXES + 1] = {1, 4096, 4096, 768, 192};
+    static const int most_of_few[OCTAVO_MESH_AXES + 1] = {1, 4096, 4096, 4096, 1024};
+    const octavo_partitioner *p = s->p;
     int n = 0;
     for (int a = 0; a < OCTAVO_MESH_AXES; a++)
         n += p->active >> a & 1;
-    return p->options->most_states ? p->options->most_states : most[n];
+    if (p->options->most_states) return p->options->most_states;
+    return s->n_ops <= FEW_OPS ? most_of_few[n] : most[n];
 }
 
 /* What will be made of the tensor and kept by a rule: itself, once all ops have worked on it, or
@@ -277,7 +283,7 @@ static void look_ahead(search *s, state *st, int index) {
 
 /* The fastest, without those that others beat. */
 static void take_next(search *s, int index) {
-    const int most = most_states(s->p);
+    const int most = most_states(s);
     int n = 0;
     for (int i = 0; i < s->n_next; i++)
         look_ahead(s, &s->next[i], index);
@@ -437,7 +443,7 @@ static void begin_states(search *s, int begin) {
 }
 
 octavo_status octavo_partition_search(octavo_partitioner *p, int begin, int end) {
-    search s = {.p = p};
+    search s = {.p = p, .n_ops = end - begin};
     octavo_status status = OCTAVO_OK;
     s.ways = octavo_alloc_zero(OCTAVO_MAX_WAYS, sizeof *s.ways);
     s.way_held = octavo_alloc_zero(OCTAVO_OP_INPUTS, sizeof *s.way_held);
