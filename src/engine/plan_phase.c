@@ -61,6 +61,25 @@ static void print_layout(const octavo_tensor *tensor, const octavo_layout *layou
     octavo_spec_print(&spec, text);
 }
 
+/* How many rows such an exchange moves is known when it runs. */
+static void put_routing(const octavo_planner *planner, const octavo_partition *partition,
+                        const octavo_partition_step *step, octavo_buffer *text) {
+    const octavo_layout *from = &partition->values[step->in[0]].layout;
+    const bool is_back = octavo_is_routed(tensor_of(planner, partition, step->out), from);
+    const octavo_split *experts =
+        is_back ? &from->experts : &partition->values[step->out].layout.experts;
+    const double share = octavo_routed_share(&planner->program, step->layer,
+                                             octavo_split_degree(experts, &partition->mesh));
+    octavo_buffer_printf(text,
+                         "%s: %.0f %% of the tokens are expected for each rank, if all experts are "
+                         "chosen alike; ",
+                         is_back ? "combine: a token gets one row from each rank that has any of "
+                                   "its experts, the sum of theirs"
+                                 : "dispatch: a token's row goes once to each rank that has any of "
+                                   "its experts",
+                         100.0 * share);
+}
+
 static void put_reason(const octavo_planner *planner, const octavo_partition *partition, int index,
                        int n, octavo_buffer *out) {
     const octavo_partition_step *step = &partition->steps[index];
@@ -72,7 +91,9 @@ static void put_reason(const octavo_planner *planner, const octavo_partition *pa
     octavo_buffer text = {0};
     char spec[OCTAVO_SPEC_TEXT];
     print_layout(tensor, to, spec);
-    if (from->is_owned)
+    if (step->choices != OCTAVO_NO_TENSOR)
+        put_routing(planner, partition, step, &text);
+    else if (from->is_owned)
         octavo_buffer_puts(&text, "each row is on the ranks that have its part of the table; ");
     else if (from->partial.n > 0)
         octavo_buffer_puts(&text, "each rank has the sum over its own shard; ");

@@ -247,7 +247,7 @@ static float *add_slice(octavo_run *run, const octavo_op *op, int64_t t, int sli
 }
 
 /* in: x, whose rows are used up, and choices. What a rank without any of the token's experts gives
- * is -0, which changes nothing that it is added to. */
+ * is -0, which changes nothing that it is added to; of routed tokens nobody asks for it. */
 void octavo_run_combine(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const int64_t width = octavo_width_of(octavo_tensor_at(run, op->out));
     const int n = op->params.slices.n;
@@ -267,7 +267,7 @@ void octavo_run_combine(octavo_run *run, const octavo_op *op, int thread, int n_
             }
         }
         if (sums[0]) memcpy(out, sums[0], (size_t)width * sizeof *out);
-        for (int64_t i = 0; !sums[0] && i < width; i++)
+        for (int64_t i = 0; !sums[0] && !op->params.is_partial && i < width; i++)
             out[i] = -0.0f;
     }
 }

@@ -43,6 +43,11 @@ int octavo_local_matrix(octavo_local_maker *maker, int value, const octavo_resha
 /* Experts that a rank has of a tensor of pairs. */
 octavo_slices octavo_local_experts(octavo_local_maker *maker, int route,
                                    const octavo_split *experts);
+/* Those of one shard of the split. */
+octavo_range octavo_local_expert_range(const octavo_local_maker *maker, int route,
+                                       const octavo_split *experts, int shard);
+/* The op that makes choices. */
+const octavo_op *octavo_local_router(const octavo_local_maker *maker, int route);
 
 /* An op of the partition (local_op.c). */
 void octavo_local_op(octavo_local_maker *maker, const octavo_partition_step *step);

@@ -247,6 +247,7 @@ static bool cut_op(octavo_local_maker *maker, const octavo_partition_step *step,
     case OCTAVO_OP_COMBINE:
         params->slices =
             octavo_local_experts(maker, op->in[1], &maker->values[step->in[0]].layout.experts);
+        params->is_partial = maker->values[step->out].layout.experts.n > 0;
         return true;
     default:
         return true;

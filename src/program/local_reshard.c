@@ -45,6 +45,24 @@ static int find_owners(octavo_local_maker *maker, octavo_reshard *reshard, int t
     return octavo_local_input(maker, op->in[0]);
 }
 
+/* Which experts ranks have; gives the choices by which rows go there or come from there. */
+static int find_experts(octavo_local_maker *maker, octavo_reshard *reshard,
+                        const octavo_reshard_desc *desc, const octavo_partition_step *step,
+                        octavo_router *router) {
+    const octavo_tensor *tensor = &maker->whole->tensors[desc->tensor];
+    const int route = maker->values[step->choices].tensor;
+    reshard->is_to_experts = octavo_is_routed(tensor, &desc->to);
+    reshard->is_from_experts = octavo_is_routed(tensor, &desc->from);
+    reshard->expert_split = reshard->is_to_experts ? desc->to.experts : desc->from.experts;
+    const int n = octavo_split_degree(&reshard->expert_split, &desc->mesh);
+    reshard->experts = octavo_alloc_zero((size_t)n, sizeof *reshard->experts);
+    for (int i = 0; reshard->experts && i < n; i++)
+        reshard->experts[i] = octavo_local_expert_range(maker, route, &reshard->expert_split, i);
+    if (!reshard->experts) octavo_local_no_memory(maker);
+    *router = octavo_local_router(maker, route)->params.router;
+    return octavo_local_tensor(maker, step->choices);
+}
+
 /* The local weight whose factors the completed sum is multiplied by. */
 static int factors_of(octavo_local_maker *maker, const octavo_partition_step *step) {
     for (int i = 0; i < maker->partition->n_steps; i++) {
@@ -83,6 +101,8 @@ void octavo_local_reshard(octavo_local_maker *maker, const octavo_reshard_desc *
         if (step) reshard->collective = step->transfer.collective;
     }
     if (reshard->is_owned) ids = find_owners(maker, reshard, desc->tensor);
+    if (step && step->kind == OCTAVO_STEP_RESHARD && step->choices != OCTAVO_NO_TENSOR)
+        ids = find_experts(maker, reshard, desc, step, &params.router);
     if (step && step->kind == OCTAVO_STEP_RESHARD && step->summed >= 0) {
         bias = octavo_local_tensor(maker, step->bias);
         weight = factors_of(maker, step);

@@ -154,19 +154,28 @@ int octavo_local_column(octavo_local_maker *maker, const char *name, int x) {
     return octavo_add_tensor(&maker->builder, part);
 }
 
-octavo_slices octavo_local_experts(octavo_local_maker *maker, int route,
-                                   const octavo_split *experts) {
+const octavo_op *octavo_local_router(const octavo_local_maker *maker, int route) {
     const octavo_program *whole = maker->whole;
     int i = 0;
     while (i < whole->n_ops - 1 &&
            (whole->ops[i].kind != OCTAVO_OP_ROUTE || whole->ops[i].out != route))
         i++;
-    const octavo_axis *axis = octavo_axis_of(maker->options->axes, whole->ops[i].in[0], 1);
-    const octavo_mesh *mesh = &maker->partition->mesh;
-    const octavo_range range = octavo_axis_shard(axis, octavo_split_degree(experts, mesh),
-                                                 octavo_split_index(experts, mesh, &maker->place));
-    octavo_slices part =
-        octavo_local_slices(&whole->ops[i].params.slices, range.begin, range.end, 1);
+    return &whole->ops[i];
+}
+
+octavo_range octavo_local_expert_range(const octavo_local_maker *maker, int route,
+                                       const octavo_split *experts, int shard) {
+    const octavo_op *router = octavo_local_router(maker, route);
+    const octavo_axis *axis = octavo_axis_of(maker->options->axes, router->in[0], 1);
+    return octavo_axis_shard(axis, octavo_split_degree(experts, &maker->partition->mesh), shard);
+}
+
+octavo_slices octavo_local_experts(octavo_local_maker *maker, int route,
+                                   const octavo_split *experts) {
+    const int shard = octavo_split_index(experts, &maker->partition->mesh, &maker->place);
+    const octavo_range range = octavo_local_expert_range(maker, route, experts, shard);
+    octavo_slices part = octavo_local_slices(&octavo_local_router(maker, route)->params.slices,
+                                             range.begin, range.end, 1);
     for (int k = 0; k <= part.n; k++)
         part.cut[k] += range.begin;
     return part;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "program/partition_search.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- costs ---- */
@@ -38,18 +39,65 @@ int octavo_axes_of_tensor(const octavo_partitioner *p, int tensor, octavo_axis *
     return n;
 }
 
+double octavo_routed_share(const octavo_program *program, int layer, int degree) {
+    double none = 1.0;
+    for (int i = 0; i < program->n_ops; i++) {
+        const octavo_op *op = &program->ops[i];
+        if (op->kind != OCTAVO_OP_ROUTE || op->layer != layer) continue;
+        const double n = (double)op->params.slices.cut[op->params.slices.n],
+                     others = n - n / degree;
+        for (int c = 0; c < op->params.router.n_chosen; c++)
+            none *= others > c ? (others - c) / (n - c) : 0.0;
+        return 1.0 - none;
+    }
+    return 1.0;
+}
+
+/* Of the rows of tokens only those move that are for an expert of a rank. Choices are all there;
+ * the op that numbers pairs decides whether rows go by them. */
+static void route_rows(const octavo_partitioner *p, int tensor, const octavo_layout *from,
+                       const octavo_layout *to, octavo_route *route) {
+    const octavo_tensor *t = &p->program->tensors[tensor];
+    if (t->axes[1] == 'c' && !octavo_split_equal(&from->experts, &to->experts))
+        route->wire_bytes = (double)INFINITY;
+    if (route->n == 0 || t->axes[1] == 'c') return;
+    octavo_transfer *step =
+        octavo_is_routed(t, from) ? &route->step[0] : &route->step[route->n - 1];
+    const octavo_split *experts = octavo_is_routed(t, from) ? &from->experts : &to->experts;
+    route->to[route->n - 1].experts = to->experts;
+    if (step->collective != OCTAVO_COLLECTIVE_NONE &&
+        (octavo_is_routed(t, from) || octavo_is_routed(t, to))) {
+        const double share =
+            octavo_routed_share(p->program, t->layer, octavo_split_degree(experts, &p->mesh));
+        step->collective = OCTAVO_COLLECTIVE_ALL_TO_ALL;
+        step->bytes *= share;
+        step->wire_bytes *= share;
+    }
+    route->wire_bytes = 0.0;
+    for (int i = 0; i < route->n; i++)
+        route->wire_bytes += route->step[i].wire_bytes;
+    /* what lacks rows is no source of anything */
+    if (octavo_is_routed(t, from) && from->partial.n == 0) route->wire_bytes = (double)INFINITY;
+}
+
 octavo_route octavo_route_of(const octavo_partitioner *p, int tensor, const octavo_layout *from,
                              const octavo_layout *to) {
     const octavo_axis *axes[OCTAVO_TENSOR_AXES];
     octavo_axis pairs;
     const int n = octavo_axes_of_tensor(p, tensor, &pairs, axes);
-    return octavo_route_between(&p->mesh, axes, n, from, to,
-                                octavo_element_bytes(&p->program->tensors[tensor]));
+    octavo_layout source = *from, target = *to;
+    const bool has_rows = p->program->tensors[tensor].axes[0] == 't';
+    if (has_rows) source.experts = target.experts = (octavo_split){0};
+    octavo_route route = octavo_route_between(&p->mesh, axes, n, &source, &target,
+                                              octavo_element_bytes(&p->program->tensors[tensor]));
+    if (has_rows && !octavo_layout_equal(from, to)) route_rows(p, tensor, from, to, &route);
+    return route;
 }
 
 double octavo_route_seconds(const octavo_partitioner *p, const octavo_route *route) {
     const octavo_machine_model *machine = &p->options->machine;
     double seconds = 0.0;
+    if (isinf(route->wire_bytes)) return route->wire_bytes;
     for (int i = 0; i < route->n; i++) {
         seconds += route->step[i].bytes / machine->memory_bytes_s * 1e-3; /* a copy is not free */
         if (route->step[i].collective == OCTAVO_COLLECTIVE_NONE) continue;

@@ -43,6 +43,8 @@ typedef struct octavo_partition_step {
     /* RESHARD. A partial sum's factor and bias come after it: `summed` is the op whose they are, or
      * -1; `bias` a value (of the op's bias, laid as out's columns) or OCTAVO_NO_TENSOR. */
     int summed, bias;
+    int choices; /* RESHARD: a value, by which rows go only where they are for an expert, or
+                    OCTAVO_NO_TENSOR */
     octavo_transfer transfer;   /* of RESHARD, and of a selection of rows from other ranks */
     octavo_reshard_cause cause; /* why there is a RESHARD */
     double seconds;             /* estimated */
@@ -91,6 +93,10 @@ OCTAVO_MUST_CHECK octavo_status octavo_partition_make(octavo_partition *partitio
                                                       const octavo_partition_options *options,
                                                       octavo_error *error);
 void octavo_partition_deinit(octavo_partition *partition); /* takes an empty one too */
+
+/* Of a token's row, how likely it is for a rank that has one of `degree` parts of the experts of a
+ * layer, if all experts are chosen alike. */
+double octavo_routed_share(const octavo_program *program, int layer, int degree);
 
 /* How a tensor is to lie by the rules. Weights, vectors and caches are placed by those of generate,
  * in either phase. */

@@ -57,7 +57,8 @@ static octavo_partition_step *add_step(writer *w, octavo_step_kind kind, int op)
                                     .layer = w->p->program->ops[op].layer,
                                     .out = OCTAVO_NO_TENSOR,
                                     .summed = -1,
-                                    .bias = OCTAVO_NO_TENSOR};
+                                    .bias = OCTAVO_NO_TENSOR,
+                                    .choices = OCTAVO_NO_TENSOR};
     for (int i = 0; i < OCTAVO_OP_INPUTS; i++)
         step->in[i] = OCTAVO_NO_TENSOR;
     return step;
@@ -113,6 +114,16 @@ static void move_behind(writer *w, int at) {
     steps[at + n] = step;
 }
 
+/* By which rows of tokens are sent to their experts, or what these gave is sent back. */
+static int choices_of(const writer *w, int from, const octavo_layout *to, int op) {
+    const octavo_program *program = w->p->program;
+    const octavo_value *value = &w->partition->values[from];
+    const octavo_tensor *tensor = &program->tensors[value->tensor];
+    if (octavo_is_routed(tensor, &value->layout))
+        return w->newest[program->ops[producer_of(program, value->tensor)].in[1]];
+    return octavo_is_routed(tensor, to) ? w->newest[program->ops[op].in[1]] : OCTAVO_NO_TENSOR;
+}
+
 static int reshard(writer *w, int from, const octavo_layout *to, const octavo_transfer *transfer,
                    int op, octavo_reshard_cause cause) {
     const int tensor = w->partition->values[from].tensor;
@@ -127,6 +138,7 @@ static int reshard(writer *w, int from, const octavo_layout *to, const octavo_tr
     step->out = out;
     step->transfer = *transfer;
     step->cause = cause;
+    step->choices = choices_of(w, from, to, op);
     if (transfer->collective != OCTAVO_COLLECTIVE_NONE)
         step->seconds = transfer->wire_bytes / machine->link_bytes_s + machine->latency_s;
     if (!is_sum) return out;
@@ -234,6 +246,7 @@ static void write_op(writer *w, int index) {
     if (out == OCTAVO_NO_TENSOR) out = find_value(w, op->out, &way->out);
     if (out < 0) out = add_value(w, op->out, &way->out);
     if (w->has_no_memory) return;
+    if (op->kind == OCTAVO_OP_GROUP) w->partition->values[out].layout = way->out;
     w->partition->steps[at].out = out;
     if (p->program->tensors[op->out].kind != OCTAVO_TENSOR_ACTIVATION) return;
     keep_only(w, op->out, out);

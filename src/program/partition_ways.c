@@ -67,6 +67,10 @@ static octavo_held forms_of(const way_list *list, int tensor, const octavo_held 
         const unsigned partial = bits_of(&whole.partial);
         whole.partial = (octavo_split){0};
         whole.is_owned = false;
+        if (octavo_is_routed(t, &whole)) {
+            if (partial == 0) continue; /* it lacks rows */
+            whole.experts = (octavo_split){0};
+        }
         add_form(&forms, &whole);
         if (partial == 0) continue;
         octavo_layout rows = whole, columns = whole;
@@ -542,13 +546,22 @@ static void ways_route(way_list *list, const octavo_held *held) {
 }
 
 /* Pairs are numbered where their tokens and experts are: no rank of the experts' weights may have
- * other tokens. */
+ * other tokens. Choices say their experts where tokens' rows go only to the ranks that have one of
+ * their experts: all ranks get the choices, by which each knows who sends it which rows. */
 static void ways_group(way_list *list, const octavo_held *held) {
     const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
     const row_splits rows = rows_of(list, &forms, axes_of_experts(list, list->op->in[0]));
+    const octavo_split experts = experts_of(list, list->op->in[0]);
     for (int i = 0; i < rows.n; i++) {
         const octavo_layout choice = {.split = {rows.split[i]}};
+        octavo_layout routed = choice;
         octavo_way *way = add_way(list, &choice);
+        if (way) set_in(way, 0, &choice);
+        /* who sends has to know the choices of who takes: those of its data group */
+        if (experts.n == 0 || rows.split[i].n > octavo_split_has(&rows.split[i], OCTAVO_MESH_DATA))
+            continue;
+        routed.experts = experts;
+        way = add_way(list, &routed);
         if (way) set_in(way, 0, &choice);
     }
 }
@@ -578,7 +591,8 @@ static void ways_gather(way_list *list, const octavo_held *held) {
     const unsigned used = bits_of(&choice.split[0]) | bits_of(&experts);
     octavo_held columns = {.n = 0};
     for (int i = 0; i < forms.n; i++) {
-        octavo_layout x = {.split = {choice.split[0], forms.layout[i].split[1]}};
+        octavo_layout x = {.split = {choice.split[0], forms.layout[i].split[1]},
+                           .experts = choice.experts};
         if ((bits_of(&x.split[1]) & used) == 0) add_form(&columns, &x);
     }
     for (int i = 0; i < columns.n; i++) {
@@ -624,14 +638,14 @@ static void ways_expert_matmul(way_list *list, const octavo_held *held) {
                                   pairs < matrices ? pairs : matrices);
 }
 
-/* Each rank adds its own experts. */
+/* Each rank adds its own experts; of routed tokens it has nothing for the others. */
 static void ways_combine(way_list *list, const octavo_held *held) {
     const octavo_layout choice = choice_of(&held[1]);
     const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
     for (int i = 0; i < forms.n; i++) {
         octavo_layout out = forms.layout[i];
         out.partial = out.experts;
-        out.experts = (octavo_split){0};
+        out.experts = choice.experts;
         octavo_way *way = add_way(list, &out);
         if (!way) return;
         set_in(way, 0, &forms.layout[i]);

@@ -173,7 +173,8 @@ typedef struct octavo_op_params {
     octavo_slices slices;        /* MATMUL, NORM, HEAD_NORM: of the axis summed over; of a rank's
                                     MATMUL from the first of its inputs on; GROUP, GATHER, COMBINE:
                                     of experts, those of the rank */
-    bool is_partial;             /* MATMUL: what comes after the sum (factor, bias) is not done */
+    bool is_partial;             /* MATMUL: what comes after the sum (factor, bias) is not done;
+                                    COMBINE: rows of tokens without an expert here are not written */
     octavo_norm norm;            /* NORM */
     float eps;                   /* NORM, HEAD_NORM */
     float scale;                 /* EMBED, SCALE: multiplier; ADD: of b; ATTENTION: of the logits */
@@ -192,7 +193,7 @@ typedef struct octavo_op_params {
     /* MATMUL, EXPERT_MATMUL of a rank whose weight is wider than x or the result, or narrower: */
     int64_t first_input;            /* of the weight, counted from the first of x */
     int64_t first_output;           /* of the result, counted from the weight's */
-    octavo_router router;           /* ROUTE, GROUP, GATHER, COMBINE */
+    octavo_router router;           /* ROUTE, GROUP, GATHER, COMBINE; RESHARD by choices */
     octavo_temperature temperature; /* TEMPERATURE */
     const int32_t *order;           /* REORDER */
 } octavo_op_params;
@@ -221,6 +222,11 @@ typedef struct octavo_trace {
     int op, tensor;
     int64_t width; /* of whole rows */
 } octavo_trace;
+
+/* Are only those rows there whose token chose an expert of the rank? Choices always are. */
+static inline bool octavo_is_routed(const octavo_tensor *tensor, const octavo_layout *layout) {
+    return layout->experts.n > 0 && tensor->axes[0] == 't' && tensor->axes[1] != 'c';
+}
 
 enum { OCTAVO_MAX_PLANS = 16 };
 

@@ -267,6 +267,7 @@ void octavo_reshard_deinit(octavo_reshard *reshard) {
     octavo_free(reshard->pieces);
     octavo_free(reshard->row_places);
     octavo_free(reshard->owned);
+    octavo_free(reshard->experts);
     octavo_free(reshard->weight);
     octavo_free(reshard->sends);
     octavo_free(reshard->sources);

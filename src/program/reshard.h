@@ -37,9 +37,14 @@ struct octavo_reshard {
     int n_pieces;
     octavo_split rows; /* that split the source's rows, `data` first; of p and 1 none do */
     int n_row_shards;
-    int n_parts;              /* of a sum, or owners of rows */
-    bool is_owned;            /* a row comes from the owner of its id: */
-    int64_t *owned;           /* [n_parts] ids below are of this or of an earlier owner */
+    int n_parts;    /* of a sum, or owners of rows */
+    bool is_owned;  /* a row comes from the owner of its id: */
+    int64_t *owned; /* [n_parts] ids below are of this or of an earlier owner */
+    /* Rows of tokens that go only where one of their experts is, or come from there: in `experts`
+     * numbered as the split's shards are; NULL where all rows move. */
+    octavo_split expert_split;
+    octavo_range *experts;
+    bool is_to_experts, is_from_experts; /* those of who takes; those of the part */
     octavo_place *row_places; /* [n_row_shards] who has them, but for axes that split no rows */
     octavo_weight *weight;    /* that the result is, its data in the arena */
     int *sources;             /* [n_pieces][n_row_shards][n_parts] ranks */

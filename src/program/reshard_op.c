@@ -2,7 +2,8 @@
  *
  * A value in another layout: threads share the rows of the rank's own part, or, where rows are
  * few, the columns, and take each piece from the arena of the rank that has it. Parts of a sum are
- * added by the tree (kernels/order.h, rule 2); only then come factor and bias.
+ * added by the tree (kernels/order.h, rule 2); only then come factor and bias. Rows of tokens go to
+ * the ranks of their experts, and come back, as choices say that both sides have.
  */
 #include "program/operand.h"
 
@@ -19,7 +20,6 @@ typedef struct move {
     octavo_range mine;     /* the thread's of them */
     int share, n_shares;   /* of the columns */
     const int32_t *wanted; /* of a selection, rows of t by those of r at hand; else NULL */
-    const int32_t *ids;    /* by which rows have owners; else NULL */
 } move;
 
 /* A part of a piece: where one rank's rows of it begin, and how they lie. */
@@ -35,36 +35,49 @@ typedef struct source {
     const int *ranks; /* [n_parts] */
     octavo_range rows;
     piece_part parts[OCTAVO_MAX_PARTS];
-    bool is_elsewhere[OCTAVO_MAX_PARTS]; /* rows are those alone that the rank takes */
+    bool is_elsewhere[OCTAVO_MAX_PARTS]; /* rows are those alone that the rank takes: */
+    int64_t taken[OCTAVO_MAX_PARTS];     /* so many of them are before the row at hand */
 } source;
 
 /* ---- sums ---- */
 
-/* parts[i] + at holds n floats. */
-static void add_tree(const octavo_vector_kernels *vector, float *out, const uint8_t *const *parts,
+/* parts[i] + at holds n floats; a part that is NULL adds nothing. False: none is there. */
+static bool add_tree(const octavo_vector_kernels *vector, float *out, const uint8_t *const *parts,
                      int n_parts, size_t at, int64_t n) {
     float other[CHUNK];
     if (n_parts == 1) {
-        memcpy(out, parts[0] + at, (size_t)n * sizeof *out);
-    } else if (n_parts == 2) {
+        if (parts[0]) memcpy(out, parts[0] + at, (size_t)n * sizeof *out);
+        return parts[0] != NULL;
+    }
+    if (n_parts == 2 && parts[0] && parts[1]) {
         vector->add(out, (const float *)(const void *)(parts[0] + at),
                     (const float *)(const void *)(parts[1] + at), n);
-    } else {
-        add_tree(vector, out, parts, n_parts / 2, at, n);
-        add_tree(vector, other, parts + n_parts / 2, n_parts / 2, at, n);
-        vector->add(out, out, other, n);
+        return true;
     }
+    if (!add_tree(vector, out, parts, n_parts / 2, at, n))
+        return add_tree(vector, out, parts + n_parts / 2, n_parts / 2, at, n);
+    if (add_tree(vector, other, parts + n_parts / 2, n_parts / 2, at, n))
+        vector->add(out, out, other, n);
+    return true;
 }
 
 static void add_parts(const octavo_vector_kernels *vector, float *out, const uint8_t *const *parts,
                       int n_parts, size_t at, int64_t n) {
+    bool has_any = false;
     if ((n_parts & (n_parts - 1)) == 0) {
-        add_tree(vector, out, parts, n_parts, at, n);
-        return;
+        has_any = add_tree(vector, out, parts, n_parts, at, n);
+    } else {
+        for (int i = 0; i < n_parts; i++) {
+            if (!parts[i]) continue;
+            if (has_any)
+                vector->add(out, out, (const float *)(const void *)(parts[i] + at), n);
+            else
+                memcpy(out, parts[i] + at, (size_t)n * sizeof *out);
+            has_any = true;
+        }
     }
-    memcpy(out, parts[0] + at, (size_t)n * sizeof *out);
-    for (int i = 1; i < n_parts; i++)
-        vector->add(out, out, (const float *)(const void *)(parts[i] + at), n);
+    for (int64_t i = 0; !has_any && i < n; i++)
+        out[i] = -0.0f;
 }
 
 /* The rank's expert whose pairs row `row` of p is among. */
@@ -128,38 +141,67 @@ static int64_t row_at_source(const move *m, int64_t row) {
     return m->wanted ? m->wanted[m->run->row_numbers[row]] : row;
 }
 
+/* Has token `row` an expert among those? */
+static bool is_for(octavo_run *run, const octavo_op *op, int64_t row, octavo_range experts) {
+    const octavo_choice *choices =
+        octavo_row_of(run, op->in[3], row - octavo_first_row(run, op->in[3]));
+    for (int c = 0; c < op->params.router.n_chosen; c++)
+        if (choices[c].expert >= experts.begin && choices[c].expert < experts.end) return true;
+    return false;
+}
+
+/* Does a rank at `place` take row `row` of the source from the part? */
+static bool is_taken(octavo_run *run, const octavo_op *op, const octavo_place *place, int part,
+                     int64_t row) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    if (reshard->is_owned) return owner_of(reshard, octavo_input_of(run, op->in[3])[row]) == part;
+    if (reshard->is_from_experts) return is_for(run, op, row, reshard->experts[part]);
+    if (!reshard->is_to_experts) return true;
+    const int shard = octavo_split_index(&reshard->expert_split, &run->program->mesh, place);
+    return is_for(run, op, row, reshard->experts[shard]);
+}
+
 /* Row `row` of the result, which is `from` in the numbers of the source's rows. */
-static void move_row(const move *m, const source *s, int64_t row, int64_t from) {
+static void move_row(const move *m, source *s, int64_t row, int64_t from) {
     const octavo_piece *piece = s->piece;
-    const uint8_t *parts[OCTAVO_MAX_PARTS];
+    const uint8_t *first[OCTAVO_MAX_PARTS], *parts[OCTAVO_MAX_PARTS];
     uint8_t *to = octavo_row_of(m->run, m->op->out, row - m->rows.begin);
-    const bool is_sum = m->reshard->n_parts > 1 && !m->ids;
-    const int first = m->ids ? owner_of(m->reshard, m->ids[from]) : 0;
-    const int end = is_sum ? m->reshard->n_parts : first + 1;
+    const bool is_sum = m->reshard->n_parts > 1 && !m->reshard->is_owned;
+    int only = -1;
     int64_t low, high;
+    for (int k = 0; k < m->reshard->n_parts; k++) {
+        const piece_part *p = &s->parts[k];
+        first[k] = NULL;
+        if (!is_taken(m->run, m->op, &m->run->place, k, from)) continue;
+        const int64_t at = s->is_elsewhere[k] ? s->taken[k]++ : from - s->rows.begin;
+        first[k] = p->first + (size_t)at * p->row_bytes;
+        only = k;
+    }
     octavo_pool_share((int64_t)piece->bytes, OCTAVO_ALIGN, m->share, m->n_shares, &low, &high);
     const size_t bytes = (size_t)(high - low);
+    if (only < 0 && !is_sum) return;
     for (int i = 0; i < piece->n_runs * piece->n_matrices && bytes > 0; i++) {
         const size_t run = (size_t)(i % piece->n_runs), matrix = (size_t)(i / piece->n_runs);
         const size_t column =
             piece->to + run * piece->to_stride + matrix * piece->to_matrix + (size_t)low;
-        for (int k = first; k < end; k++) {
+        for (int k = is_sum ? 0 : only; k < (is_sum ? m->reshard->n_parts : only + 1); k++) {
             const piece_part *p = &s->parts[k];
-            const int64_t at = s->is_elsewhere[k] ? octavo_rows_taken(m->run, m->op, &m->run->place,
-                                                                      s->row_shard, k, row)
-                                                  : from - s->rows.begin;
-            parts[k - first] = p->first + (size_t)at * p->row_bytes + run * p->run_bytes +
-                               matrix * p->matrix_bytes + (size_t)low;
+            parts[k] =
+                first[k] ? first[k] + run * p->run_bytes + matrix * p->matrix_bytes + low : NULL;
         }
         if (is_sum)
             sum_run(m, parts, to + column, row - m->rows.begin, column, bytes);
         else
-            memcpy(to + column, parts[0], bytes);
+            memcpy(to + column, parts[only], bytes);
     }
 }
 
-static void move_rows(const move *m, const source *s) {
+static void move_rows(const move *m, source *s) {
     const octavo_range rows = m->wanted ? m->mine : intersect(m->mine, s->rows);
+    for (int k = 0; k < m->reshard->n_parts; k++)
+        s->taken[k] = s->is_elsewhere[k] ? octavo_rows_taken(m->run, m->op, &m->run->place,
+                                                             s->row_shard, k, rows.begin)
+                                         : 0;
     for (int64_t row = rows.begin; row < rows.end; row++) {
         const int64_t from = row_at_source(m, row);
         if (from >= s->rows.begin && from < s->rows.end) move_row(m, s, row, from);
@@ -195,8 +237,7 @@ int64_t octavo_next_taken(octavo_run *run, const octavo_op *op, const octavo_pla
         const int64_t from =
             reshard->is_selection ? run->step->logit_rows[run->row_numbers[*row]] : *row;
         if (from < shard.begin || from >= shard.end) continue;
-        if (reshard->is_owned && owner_of(reshard, octavo_input_of(run, op->in[3])[from]) != part)
-            continue;
+        if (!is_taken(run, op, place, part, from)) continue;
         ++*row;
         return from - shard.begin;
     }
@@ -208,7 +249,7 @@ int64_t octavo_rows_taken(octavo_run *run, const octavo_op *op, const octavo_pla
     const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
     const octavo_tensor *out = octavo_tensor_at(run, op->out);
     int64_t n = 0, row = 0;
-    if (!reshard->is_selection && !reshard->is_owned) {
+    if (!reshard->is_selection && !reshard->is_owned && !reshard->experts) {
         octavo_range rows = rows_at(run, out, &run->program->row_splits[out->rows], place);
         rows = intersect(rows, rows_of_shard(run, op, row_shard));
         if (rows.end > end) rows.end = end;
@@ -271,13 +312,12 @@ static void share_work(move *m, int thread, int n_threads) {
 }
 
 /* in: x, bias or none, the weight whose factors come after the sum or none, the input by which rows
- * have owners or none. */
+ * have owners, or the choices by which they are for experts, or none. */
 void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
     move m = {.run = run, .op = op, .reshard = reshard};
     m.rows = octavo_range_of(run, octavo_tensor_at(run, op->out));
     if (reshard->is_selection) m.wanted = run->step->logit_rows;
-    if (reshard->is_owned) m.ids = octavo_input_of(run, op->in[3]);
     share_work(&m, thread, n_threads);
     for (int i = 0; i < reshard->n_pieces * reshard->n_row_shards; i++) {
         source s;

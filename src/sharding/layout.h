@@ -39,7 +39,8 @@ bool octavo_axis_is_exact(const octavo_axis *axis, int degree);
 /* How a value lies over the ranks. */
 typedef struct octavo_layout {
     octavo_split split[OCTAVO_SPEC_AXES]; /* of each axis; of p (pairs) that of their tokens */
-    octavo_split experts;                 /* of pairs: whose experts */
+    octavo_split experts;                 /* of pairs: whose experts; of rows t: a rank has only
+                                             those of tokens with one of its experts */
     octavo_split partial;                 /* along these each rank has a part of the sum, or of the
                                              rows: */
     bool is_owned; /* a row is on the one rank that has its row of the table */

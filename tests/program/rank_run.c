@@ -370,9 +370,12 @@ static void sum_traffic(world_mesh *mesh, const rank_parts *ranks, int n,
             mesh->traffic.bytes[c] += ranks[i].run.traffic.bytes[c];
         }
     memset(mesh->planned, 0, sizeof mesh->planned);
-    for (int i = 0; i < prefill->n_steps; i++)
-        mesh->planned[prefill->steps[i].transfer.collective] +=
-            n * prefill->steps[i].transfer.wire_bytes;
+    mesh->routed = 0.0;
+    for (int i = 0; i < prefill->n_steps; i++) {
+        const octavo_partition_step *step = &prefill->steps[i];
+        mesh->planned[step->transfer.collective] += n * step->transfer.wire_bytes;
+        if (step->choices != OCTAVO_NO_TENSOR) mesh->routed += n * step->transfer.wire_bytes;
+    }
 }
 
 bool world_run_ranks(const world *w, world_mesh *mesh, const world_step *steps, int n_steps,

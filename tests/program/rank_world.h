@@ -78,6 +78,7 @@ typedef struct world_mesh {
     int group_begin[9];                 /* first sequence of each data group, and their number */
     octavo_traffic traffic;             /* of all ranks together: a result */
     double planned[OCTAVO_COLLECTIVES]; /* bytes as planned for the steps' sizes; a result */
+    double routed;                      /* of these by choices of experts; a result */
 } world_mesh;
 
 /* Steps on a mesh. False, and *error filled, where the rules cannot be honoured. */
