@@ -181,7 +181,8 @@ static octavo_status set_up(octavo_partitioner *p) {
             status = octavo_place_tensor(p, i);
         if (status) return status;
     }
-    return octavo_check_experts(p);
+    octavo_status status = octavo_check_experts(p);
+    return status ? status : octavo_check_obligations(p);
 }
 
 static void tear_down(octavo_partitioner *p) {

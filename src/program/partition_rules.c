@@ -57,7 +57,7 @@ static octavo_layout layout_of_spec(const octavo_tensor *tensor, const octavo_sp
     }
     for (int i = n; i < OCTAVO_SPEC_AXES; i++)
         layout.split[i] = (octavo_split){0};
-    if (strchr("trs", tensor->axes[0])) layout.split[0] = data_first(layout.split[0]);
+    if (strchr("trps", tensor->axes[0])) layout.split[0] = data_first(layout.split[0]);
     return layout;
 }
 
@@ -140,6 +140,30 @@ octavo_status octavo_check_experts(octavo_partitioner *p) {
     return OCTAVO_OK;
 }
 
+/* A rule for prefill that differs from that of generate: a weight is taken so, and moves. */
+static octavo_status rule_weight(octavo_partitioner *p, int tensor) {
+    const octavo_tensor *t = &p->program->tensors[tensor];
+    octavo_spec spec;
+    bool is_override = false;
+    if (p->options->phase != OCTAVO_PHASE_PREFILL || t->kind == OCTAVO_TENSOR_CACHE ||
+        !octavo_rules_find(p->options->rules, OCTAVO_PHASE_PREFILL, t->name, t->layer,
+                           kind_of(t, octavo_is_layer_sparse(p->program, t->layer)), &spec,
+                           &is_override) ||
+        !is_override)
+        return OCTAVO_OK;
+    p->ruled[tensor] = layout_of_spec(t, &spec, &p->mesh);
+    p->is_kept[tensor] = !octavo_layout_equal(&p->ruled[tensor], &p->placed[tensor]);
+    if (!p->is_kept[tensor]) return OCTAVO_OK;
+    for (int i = 0; t->kind == OCTAVO_TENSOR_VECTOR && t->axes[i]; i++)
+        if (!octavo_split_equal(&p->ruled[tensor].split[i], &p->placed[tensor].split[i]))
+            return octavo_fail(p->error, OCTAVO_ERROR_UNSUPPORTED,
+                               "rule of %s for prefill (axis %c, degree %d): vectors lie in both "
+                               "phases as generate has them; give the rule for all",
+                               t->name, t->axes[i],
+                               octavo_split_degree(&p->ruled[tensor].split[i], &p->mesh));
+    return check_lanes(p, tensor, &p->ruled[tensor]);
+}
+
 octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
     p->placed[tensor] = octavo_layout_by_rules(p->program, tensor, OCTAVO_PHASE_GENERATE, &p->mesh,
                                                p->options->rules);
@@ -147,7 +171,7 @@ octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
     if (!status) status = check_head_matrices(p, tensor, &p->placed[tensor]);
     if (!status && p->program->tensors[tensor].kind == OCTAVO_TENSOR_CACHE)
         status = check_cache(p, tensor);
-    return status;
+    return status ? status : rule_weight(p, tensor);
 }
 
 /* An op of the same layer that makes a tensor of the same name of it: what is kept is the last one
@@ -176,7 +200,7 @@ octavo_status octavo_rule_tensor(octavo_partitioner *p, int tensor, bool is_spar
     const bool is_obliged =
         is_override || strcmp(t->name, "activation_td") == 0 || strcmp(t->name, "logits_tv") == 0;
     p->is_kept[tensor] = is_obliged && !is_made_into_namesake(p->program, tensor) &&
-                         strcmp(t->name, "keyvalue_skh") != 0 && t->axes[0] != 'p';
+                         strcmp(t->name, "keyvalue_skh") != 0;
     return p->is_kept[tensor] ? check_lanes(p, tensor, &p->ruled[tensor]) : OCTAVO_OK;
 }
 

@@ -32,7 +32,8 @@ typedef struct octavo_partitioner {
     octavo_mesh mesh;
     unsigned active;       /* mesh axes of more than one rank */
     octavo_layout *placed; /* [n_tensors] of weights, vectors, caches */
-    octavo_layout *ruled;  /* [n_tensors] of activations: what their rule says */
+    octavo_layout *ruled;  /* [n_tensors] of activations: what their rule says; of weights that of
+                              prefill, if they are kept so */
     bool *is_kept;         /* [n_tensors] kept exactly as ruled */
     int *last_use;         /* [n_tensors] last op that takes it */
     int *last_write;       /* [n_tensors] last op that makes it, or works on it in place; not
@@ -70,10 +71,22 @@ bool octavo_input_is_ruled(const octavo_partitioner *p, const octavo_op *op, int
 bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,
                             const octavo_layout *to);
 
-/* Can a matmul take the weight so? As a part of what a rank has, always; else packed panels move,
- * so that outputs have to be cut between panels. `outputs`: the first of its axes that are. */
-bool octavo_weight_can_move(const octavo_partitioner *p, int tensor, int outputs,
-                            const octavo_layout *to);
+/* How ops take a weight if they can: as rules for the phase oblige, else as it is placed. */
+static inline const octavo_layout *octavo_weight_base(const octavo_partitioner *p, int tensor) {
+    return p->is_kept[tensor] ? &p->ruled[tensor] : &p->placed[tensor];
+}
+
+/* ---- what rules oblige (partition_oblige.c) ---- */
+
+/* Tokens and experts of the pairs of a choice, if rules of their tensors say that. */
+bool octavo_pairs_are_ruled(const octavo_partitioner *p, int choice, octavo_layout *ruled);
+/* Whose experts the pairs of a choice are of. */
+octavo_split octavo_experts_of(const octavo_partitioner *p, int choice);
+/* How an expert's product takes its weight where these ranks have the experts and the tokens. */
+octavo_layout octavo_expert_weight(const octavo_partitioner *p, const octavo_op *op,
+                                   const octavo_split *experts, const octavo_split *tokens);
+/* UNSUPPORTED for obligations that ops cannot meet. After all tensors are placed and ruled. */
+OCTAVO_MUST_CHECK octavo_status octavo_check_obligations(const octavo_partitioner *p);
 
 /* Ways of op `index` where the tensors lie as held[i] says of operand i (n 0: it does not vary).
  * Gives their number. */

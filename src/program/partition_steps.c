@@ -223,7 +223,9 @@ static int operand(writer *w, int index, int k) {
     if (p->program->tensors[tensor].kind == OCTAVO_TENSOR_WEIGHT &&
         octavo_route_of(p, tensor, &p->placed[tensor], &way->in[k]).wire_bytes == 0.0)
         return placed_value(w, tensor);
-    return need(w, tensor, &way->in[k], index, OCTAVO_CAUSE_OPERAND);
+    const bool is_ruled =
+        p->program->tensors[tensor].kind == OCTAVO_TENSOR_WEIGHT && p->is_kept[tensor];
+    return need(w, tensor, &way->in[k], index, is_ruled ? OCTAVO_CAUSE_RULE : OCTAVO_CAUSE_OPERAND);
 }
 
 static void write_op(writer *w, int index) {

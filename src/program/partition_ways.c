@@ -353,12 +353,13 @@ static octavo_split ordered(const octavo_split *split, unsigned bits) {
 static void add_matmul(way_list *list, const octavo_split *rows, unsigned inputs, unsigned outputs,
                        int outputs_at) {
     const octavo_op *op = list->op;
-    const octavo_layout *placed = &list->p->placed[op->in[1]];
+    const octavo_layout *placed = octavo_weight_base(list->p, op->in[1]);
     const int n_outputs = n_axes(list, op->in[1]) - n_axes(list, op->in[0]) + 1;
     const int inputs_at = outputs_at == 0 ? n_outputs : 0;
     octavo_layout weight = {0};
     weight.split[inputs_at] = ordered(&placed->split[inputs_at], inputs);
     weight.split[outputs_at] = ordered(&placed->split[outputs_at], outputs);
+    if (list->p->is_kept[op->in[1]] && !octavo_layout_equal(&weight, placed)) return;
     if (!octavo_weight_can_move(list->p, op->in[1], outputs_at, &weight)) return;
     if (inputs != bits_of(&placed->split[inputs_at]) &&
         !is_exact(list, op->in[0], &weight.split[inputs_at]))
@@ -515,21 +516,8 @@ static unsigned axes_of_experts(const way_list *list, int choice) {
     unsigned bits = 0;
     for (int i = list->index; i < program->n_ops && program->ops[i].layer == list->op->layer; i++)
         if (program->ops[i].kind == OCTAVO_OP_EXPERT_MATMUL && program->ops[i].in[2] == choice)
-            bits |= octavo_layout_axes(&list->p->placed[program->ops[i].in[1]]);
+            bits |= octavo_layout_axes(octavo_weight_base(list->p, program->ops[i].in[1]));
     return bits;
-}
-
-/* Whose experts the pairs of a choice are of: of the products the finest split. */
-static octavo_split experts_of(const way_list *list, int choice) {
-    const octavo_program *program = list->p->program;
-    octavo_split finest = {0};
-    for (int i = 0; i < program->n_ops; i++) {
-        if (program->ops[i].kind != OCTAVO_OP_EXPERT_MATMUL || program->ops[i].in[2] != choice)
-            continue;
-        const octavo_split *split = &list->p->placed[program->ops[i].in[1]].split[0];
-        if (split->n > finest.n) finest = *split;
-    }
-    return finest;
 }
 
 static void ways_route(way_list *list, const octavo_held *held) {
@@ -550,8 +538,11 @@ static void ways_route(way_list *list, const octavo_held *held) {
  * their experts: all ranks get the choices, by which each knows who sends it which rows. */
 static void ways_group(way_list *list, const octavo_held *held) {
     const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
-    const row_splits rows = rows_of(list, &forms, axes_of_experts(list, list->op->in[0]));
-    const octavo_split experts = experts_of(list, list->op->in[0]);
+    row_splits rows = rows_of(list, &forms, axes_of_experts(list, list->op->in[0]));
+    const octavo_split experts = octavo_experts_of(list->p, list->op->in[0]);
+    octavo_layout ruled;
+    if (octavo_pairs_are_ruled(list->p, list->op->in[0], &ruled))
+        rows = (row_splits){.split = {ruled.split[0]}, .n = 1};
     for (int i = 0; i < rows.n; i++) {
         const octavo_layout choice = {.split = {rows.split[i]}};
         octavo_layout routed = choice;
@@ -582,12 +573,12 @@ static void ways_gather(way_list *list, const octavo_held *held) {
     for (int i = list->index; i < list->p->program->n_ops; i++) {
         const octavo_op *later = &list->p->program->ops[i];
         if (later->kind != OCTAVO_OP_EXPERT_MATMUL || later->in[2] != op->in[1]) continue;
-        inputs.split[1] = list->p->placed[later->in[1]].split[1];
+        inputs.split[1] = octavo_weight_base(list->p, later->in[1])->split[1];
         break;
     }
     add_form(&forms, &inputs);
     add_whole_columns(list, op->in[0], &forms);
-    const octavo_split experts = experts_of(list, op->in[1]);
+    const octavo_split experts = octavo_experts_of(list->p, op->in[1]);
     const unsigned used = bits_of(&choice.split[0]) | bits_of(&experts);
     octavo_held columns = {.n = 0};
     for (int i = 0; i < forms.n; i++) {
@@ -612,12 +603,9 @@ static void ways_expert_matmul(way_list *list, const octavo_held *held) {
     const octavo_op *op = list->op;
     const octavo_layout choice = choice_of(&held[2]);
     const octavo_weight *weight = list->p->program->tensors[op->in[1]].weight;
-    const octavo_split split = experts_of(list, op->in[2]);
-    const unsigned used = bits_of(&split) | bits_of(&choice.split[0]);
-    octavo_layout w = list->p->placed[op->in[1]];
-    w.split[0] = split;
-    w.split[1] = without(&w.split[1], used);
-    w.split[2] = without(&w.split[2], used);
+    const octavo_split split = octavo_experts_of(list->p, op->in[2]);
+    const octavo_layout w = octavo_expert_weight(list->p, op, &split, &choice.split[0]);
+    if (list->p->is_kept[op->in[1]] && !octavo_layout_equal(&w, &list->p->ruled[op->in[1]])) return;
     if (!octavo_weight_can_move(list->p, op->in[1], 2, &w)) return;
     const octavo_layout x = {.split = {choice.split[0], w.split[1]}, .experts = split};
     octavo_layout out = {.split = {choice.split[0], w.split[2]}, .experts = split};

@@ -36,6 +36,12 @@ static const char *const reasons[] = {
     "a head's latent is not split in this version",
     "all matrices of an expert are on the same ranks in this version",
     "positions of a sequence are not split in this version",
+    "which cuts no panels of 32 outputs",
+    "that cuts no panels of 32 outputs",
+    "tables and matrices of heads are used where they lie",
+    "vectors lie in both phases as generate has them",
+    "pairs of a layer are the same in all their tensors",
+    "other rules of the layer have its experts or tokens otherwise",
     "cuts a norm's sum over",
 };
 

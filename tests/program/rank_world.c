@@ -210,14 +210,14 @@ static int build_experts(world *w, octavo_builder *b, int x) {
     octavo_build_operands(b, "activation_ffw_td", x, weights, in, 2);
     int rows = octavo_build_gather(b, "activation_ffw_ted", in[0], route, &router);
     int gate =
-        octavo_build_expert_matmul(b, "moe_hidden_pf", rows, weights[0],
+        octavo_build_expert_matmul(b, "moe_hidden_tef", rows, weights[0],
                                    build_bias(w, b, "moe_bias_ef", "ef", e, f), route, slices, 'f');
     int up =
-        octavo_build_expert_matmul(b, "moe_hidden_pf", rows, weights[1],
+        octavo_build_expert_matmul(b, "moe_hidden_tef", rows, weights[1],
                                    build_bias(w, b, "moe_bias_ef", "ef", e, f), route, slices, 'f');
-    int hidden = octavo_build_gate(b, "moe_hidden_pf", gate, up, OCTAVO_ACTIVATION_SILU, 0.0f);
-    octavo_build_operands(b, "moe_hidden_pf", hidden, &down, &operand, 1);
-    int out = octavo_build_expert_matmul(b, "moe_out_pd", operand, down,
+    int hidden = octavo_build_gate(b, "moe_hidden_tef", gate, up, OCTAVO_ACTIVATION_SILU, 0.0f);
+    octavo_build_operands(b, "moe_hidden_tef", hidden, &down, &operand, 1);
+    int out = octavo_build_expert_matmul(b, "moe_out_ted", operand, down,
                                          build_bias(w, b, "moe_bias_ed", "ed", e, d), route,
                                          slices_of(w, f, 1), 'd');
     return octavo_build_combine(b, "activation_ffw_out_td", out, route, &router);
