@@ -58,8 +58,12 @@ double octavo_routed_share(const octavo_program *program, int layer, int degree)
 static void route_rows(const octavo_partitioner *p, int tensor, const octavo_layout *from,
                        const octavo_layout *to, octavo_route *route) {
     const octavo_tensor *t = &p->program->tensors[tensor];
-    if (t->axes[1] == 'c' && !octavo_split_equal(&from->experts, &to->experts))
+    /* what lacks rows is no source of anything */
+    const bool lacks_rows = octavo_is_routed(t, from) && from->partial.n == 0;
+    if (lacks_rows || (t->axes[1] == 'c' && !octavo_split_equal(&from->experts, &to->experts))) {
         route->wire_bytes = (double)INFINITY;
+        return;
+    }
     if (route->n == 0 || t->axes[1] == 'c') return;
     octavo_transfer *step =
         octavo_is_routed(t, from) ? &route->step[0] : &route->step[route->n - 1];
@@ -76,8 +80,6 @@ static void route_rows(const octavo_partitioner *p, int tensor, const octavo_lay
     route->wire_bytes = 0.0;
     for (int i = 0; i < route->n; i++)
         route->wire_bytes += route->step[i].wire_bytes;
-    /* what lacks rows is no source of anything */
-    if (octavo_is_routed(t, from) && from->partial.n == 0) route->wire_bytes = (double)INFINITY;
 }
 
 octavo_route octavo_route_of(const octavo_partitioner *p, int tensor, const octavo_layout *from,

@@ -73,8 +73,30 @@ static void test_oracle(void **state) {
     }
 }
 
+/* A shared expert needs the rows, too, that were sent to experts: those sent are not all of them.
+ */
+static void test_shared_expert(void **state) {
+    static const char path[] = TEST_DATA "/models/deepseek_v3";
+    const ranks_setting s = {.mesh = "data=4,expert=2",
+                             .all = "{\"moe_router_de\": [\"data\", \"expert\"]}",
+                             .generate = "{\"moe_router_de\": [\"data\", \"expert\"], "
+                                         "\"activation_ffw_td\": [null, \"expert\"]}",
+                             .precision = OCTAVO_PRECISION_EXACT};
+    ranks_rows want = ranks_run_whole(path, OCTAVO_PRECISION_EXACT, true), got;
+    octavo_model *model = NULL;
+    octavo_error error;
+    (void)state;
+    ranks_must(ranks_open(path, &s, &model, &error), &error, path);
+    ranks_run(model, true, &got, path);
+    octavo_model_close(&model);
+    const double difference = ranks_difference(&want, &got);
+    if (!(difference <= 1e-5)) fail_msg("other by %g", difference);
+    ranks_rows_deinit(&got);
+    ranks_rows_deinit(&want);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models),
-                                       cmocka_unit_test(test_oracle)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models), cmocka_unit_test(test_oracle),
+                                       cmocka_unit_test(test_shared_expert)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
