@@ -298,8 +298,8 @@ int64_t octavo_attention_record(const octavo_attention_plan *plan, int32_t part,
 void octavo_attention_copy_records(const octavo_attention_plan *plan, int32_t part, const void *all,
                                    const octavo_attention_piece *piece, void *to);
 
-/* On every thread: the output of a piece from parts [n_parts], which hold the records of `held`
- * each (NULL where there are none) and are only read. Row row_begin and head head_begin of the
+/* On every thread: the output of a piece from parts [n_parts], which hold the records of held
+ * [n_parts] (NULL where there are none) and are only read. Row row_begin and head head_begin of the
  * piece go to op->output, the others by its strides; rows of no sequence become 0. op->sink and
  * op->v_scales are those of all heads of the plan. */
 void octavo_attention_merge_records(const octavo_attention_plan *plan,

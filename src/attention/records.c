@@ -99,11 +99,15 @@ static int64_t record_index(const octavo_attention_plan *plan, int32_t part, int
     return pairs * n_heads + head * d->n + split / plan->limits.splits.n_parts - d->first;
 }
 
+static int64_t record_of(const octavo_attention_plan *plan, int32_t part, const piece *held,
+                         place p, int32_t head, int64_t split) {
+    return record_index(plan, part, pairs_before_row(plan, part, held->row_begin),
+                        held->head_end - held->head_begin, p, head - held->head_begin, split);
+}
+
 int64_t octavo_attention_record(const octavo_attention_plan *plan, int32_t part, const piece *held,
                                 int64_t row, int32_t head, int64_t split) {
-    return record_index(plan, part, pairs_before_row(plan, part, held->row_begin),
-                        held->head_end - held->head_begin, find_place(&plan->batch, row),
-                        head - held->head_begin, split);
+    return record_of(plan, part, held, find_place(&plan->batch, row), head, split);
 }
 
 float *octavo_attention_own_record(const octavo_attention_plan *plan, void *records, int64_t seq,
@@ -138,15 +142,12 @@ typedef struct merge_job {
     const octavo_attention_op *op;
     const void *const *parts;
     const piece *held;
-    place first; /* row that is held */
     size_t record_bytes;
 } merge_job;
 
 static const float *find_record(const merge_job *j, place p, int32_t head, int64_t split) {
     const int32_t part = (int32_t)(split % j->plan->limits.splits.n_parts);
-    const int64_t n_heads = j->held->head_end - j->held->head_begin;
-    const int64_t i = record_index(j->plan, part, pairs_before(j->plan, part, j->first), n_heads, p,
-                                   head - j->held->head_begin, split);
+    const int64_t i = record_of(j->plan, part, &j->held[part], p, head, split);
     return (const void *)((const uint8_t *)j->parts[part] + (size_t)i * j->record_bytes);
 }
 
@@ -182,7 +183,6 @@ void octavo_attention_merge_records(const octavo_attention_plan *plan,
                            .op = op,
                            .parts = parts,
                            .held = held,
-                           .first = find_place(batch, held->row_begin),
                            .record_bytes = octavo_attention_record_bytes(heads)};
     const int64_t n_heads = p->head_end - p->head_begin;
     const size_t bytes =
