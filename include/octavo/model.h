@@ -136,7 +136,7 @@ typedef struct octavo_model_facts {
     octavo_weights weights; /* as asked for */
     octavo_dtype kv_dtype;
     int page_size;
-    int64_t pages;         /* of a group */
+    int64_t pages;         /* of a group, all positions of a sequence counted */
     int chunk;             /* most ids in a step */
     int max_sequences;     /* most sequences in a step */
     uint64_t weight_bytes; /* of the tensors in the file */

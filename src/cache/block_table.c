@@ -10,12 +10,13 @@
 void octavo_block_table_init(octavo_block_table *table, int32_t *row, int32_t capacity,
                              int64_t page_size) {
     octavo_assert(capacity >= 0 && page_size >= 1);
-    *table = (octavo_block_table){.pages = row, .capacity = capacity, .page_size = page_size};
+    *table = (octavo_block_table){
+        .pages = row, .capacity = capacity, .page_size = page_size, .n_parts = 1};
 }
 
 /* Pages for n positions, n >= 0. */
 static int64_t pages_for(const octavo_block_table *table, int64_t n) {
-    return n / table->page_size + (n % table->page_size != 0);
+    return octavo_pages_for(n, table->page_size, table->n_parts);
 }
 
 int64_t octavo_block_table_need(const octavo_block_table *table, int64_t n_tokens) {
@@ -32,7 +33,8 @@ octavo_status octavo_block_table_append(octavo_block_table *table, octavo_page_p
                            "block table (%lld tokens and %lld more): longer than the %lld tokens "
                            "that a row of %d pages holds; allow a longer context",
                            (long long)table->n_tokens, (long long)n_tokens,
-                           (long long)table->capacity * table->page_size, (int)table->capacity);
+                           (long long)table->capacity * table->page_size * table->n_parts,
+                           (int)table->capacity);
     if (need > octavo_page_pool_free_pages(pool))
         return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                            "page pool (%lld pages): %lld more pages are needed, %lld are free; end "

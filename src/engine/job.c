@@ -71,7 +71,7 @@ static octavo_run *first_run(octavo_model *model) {
 }
 
 static int64_t pages_of(const octavo_model *model, int32_t length) {
-    return ((int64_t)length + model->page_size - 1) / model->page_size;
+    return octavo_pages_for(length, model->page_size, model->cache_parts);
 }
 
 /* ---- leading ---- */

@@ -134,6 +134,22 @@ static void choose_layout(octavo_kv_shape *shape, const octavo_model_config *con
         octavo_cache_page_elements(config, shape, config->n_kv_heads, slot_scales);
 }
 
+/* Ranks that each have some of the kv splits of a sequence. */
+static octavo_status count_parts(octavo_model *model, const octavo_model_options *options,
+                                 octavo_error *error) {
+    model->cache_parts = 1;
+    if (!options->sharding) return OCTAVO_OK;
+    octavo_status status =
+        octavo_cache_parts(&model->program, &options->sharding->mesh, &options->sharding->rules,
+                           &model->cache_parts, error);
+    if (status || model->cache_parts == 1 || OCTAVO_KV_SPLIT % options->page_size == 0)
+        return status;
+    return octavo_fail(error, OCTAVO_ERROR_INVALID,
+                       "option page size (%d): where positions of the cache are split over ranks, "
+                       "it has to divide %d; give a power of two",
+                       options->page_size, OCTAVO_KV_SPLIT);
+}
+
 /* The shape of all of it; the memory is the model's, or of each rank a part. */
 static octavo_status shape_cache(octavo_model *model, const octavo_model_options *options,
                                  bool has_slot_scales, octavo_error *error) {
@@ -148,11 +164,11 @@ static octavo_status shape_cache(octavo_model *model, const octavo_model_options
     size_t page_bytes;
     octavo_status status = octavo_kv_cache_bytes(&shape, &page_bytes, error);
     if (status) return status;
-    shape.n_pages = (model->context + options->page_size - 1) / options->page_size;
+    shape.n_pages = octavo_pages_for(model->context, options->page_size, model->cache_parts);
     /* So many short texts at once end so many pages before they are full. */
     if (config->is_encoder) shape.n_pages += model->max_sequences - 1;
     if (options->kv_memory) {
-        uint64_t pages = options->kv_memory / page_bytes;
+        uint64_t pages = options->kv_memory / page_bytes / (uint64_t)model->cache_parts;
         if (pages == 0)
             return octavo_fail(error, OCTAVO_ERROR_LIMIT,
                                "option kv-memory (%llu bytes): less than one page of %zu bytes; "
@@ -181,7 +197,7 @@ static octavo_status create_step_arrays(octavo_model *model, octavo_error *error
     octavo_step_arrays *a = &model->arrays;
     const size_t tokens = (size_t)model->chunk, sequences = (size_t)model->max_sequences;
     const size_t rows = tokens + sequences; /* traces have one more each */
-    model->table_entries = (model->context + model->page_size - 1) / model->page_size;
+    model->table_entries = octavo_pages_for(model->context, model->page_size, model->cache_parts);
     a->ids = octavo_alloc_zero(tokens, sizeof *a->ids);
     a->positions = octavo_alloc_zero(tokens, sizeof *a->positions);
     a->types = octavo_alloc_zero(tokens, sizeof *a->types);
@@ -280,7 +296,8 @@ static octavo_status create_ranks(octavo_model *model, const octavo_checkpoint *
         .has_slot_scales = octavo_dtype_size(model->cache.shape.dtype) == 1 && !scales->key,
         .max_sequences = model->max_sequences,
         .pages_per_sequence = model->table_entries,
-        .kv_length = model->context < 1024 ? model->context : 1024,
+        .context = model->context,
+        .kv_length = options->context || model->context < 1024 ? model->context : 1024,
         .comm = model->comm,
     };
     octavo_status status =
@@ -327,6 +344,10 @@ static octavo_status build(octavo_model *model, const octavo_checkpoint *checkpo
         (status = find_scales(&scales, model, checkpoint, options, error)))
         return status;
     const bool has_slot_scales = octavo_dtype_size(choose_kv_dtype(options)) == 1 && !scales.key;
+    if ((status = count_parts(model, options, error))) {
+        octavo_kv_scales_deinit(&scales);
+        return status;
+    }
     if (!(status = shape_cache(model, options, has_slot_scales, error)) &&
         !(status = create_pages(model, error)) && !(status = create_step_arrays(model, error)))
         status = options->sharding
@@ -519,7 +540,7 @@ octavo_model_facts octavo_model_describe(const octavo_model *model) {
         .weights = model->weights,
         .kv_dtype = kv->dtype,
         .page_size = model->page_size,
-        .pages = kv->n_pages,
+        .pages = kv->n_pages * model->cache_parts,
         .chunk = model->chunk,
         .max_sequences = model->max_sequences,
         .weight_bytes = model->network.weights.source_bytes,

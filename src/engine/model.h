@@ -50,6 +50,7 @@ struct octavo_model {
     octavo_weights weights; /* as asked for */
     int64_t context;
     int64_t table_entries; /* pages of a full context */
+    int cache_parts;       /* to which kv splits of a sequence are dealt; 1: none are */
     int64_t short_length;  /* ropes turn otherwise in sequences longer than this; 0: they do not */
     int chunk, max_sequences, page_size;
     int n_sequences;     /* alive */

@@ -95,6 +95,8 @@ static void put_reason(const octavo_planner *planner, const octavo_partition *pa
         put_routing(planner, partition, step, &text);
     else if (from->is_owned)
         octavo_buffer_puts(&text, "each row is on the ranks that have its part of the table; ");
+    else if (octavo_is_records(&planner->program, partition->values[step->in[0]].tensor, from))
+        octavo_buffer_puts(&text, "each rank has attended to its own positions; ");
     else if (from->partial.n > 0)
         octavo_buffer_puts(&text, "each rank has the sum over its own shard; ");
     switch (step->cause) {

@@ -88,6 +88,8 @@ static octavo_status make_programs(octavo_rank *rank, int index, const octavo_ra
             .axes = &ranks->axes,
             .partition = &ranks->partitions[phase],
             .rank = index,
+            /* a step of generate has a token of each sequence */
+            .max_tokens = phase == OCTAVO_PHASE_GENERATE ? options->max_sequences : 0,
             .bindings = rank->bindings,
             .processes = options->comm ? ranks->processes : NULL,
         };
@@ -124,6 +126,26 @@ static octavo_status copy_scales(octavo_rank *rank, const octavo_kv_scales *from
             scales->value[own + h] = from->value[whole + h];
         }
     }
+    return OCTAVO_OK;
+}
+
+octavo_status octavo_cache_parts(const octavo_program *program, const octavo_mesh *mesh,
+                                 const octavo_rules *rules, int *n_parts, octavo_error *error) {
+    *n_parts = 0;
+    for (int i = 0; i < program->n_tensors; i++) {
+        if (program->tensors[i].kind != OCTAVO_TENSOR_CACHE) continue;
+        const octavo_layout layout =
+            octavo_layout_by_rules(program, i, OCTAVO_PHASE_GENERATE, mesh, rules);
+        const octavo_split parts = octavo_cache_deal(&layout);
+        const int n = octavo_split_degree(&parts, mesh);
+        if (*n_parts > 0 && n != *n_parts)
+            return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
+                               "rule of %s (axis s, layer %d): its positions are split over %d "
+                               "ranks, those of layers before over %d; give all layers one rule",
+                               program->tensors[i].name, program->tensors[i].layer, n, *n_parts);
+        *n_parts = n;
+    }
+    if (*n_parts == 0) *n_parts = 1;
     return OCTAVO_OK;
 }
 
@@ -173,6 +195,7 @@ static octavo_status make_exchange(octavo_ranks *ranks, const octavo_ranks_optio
         .cookie = options->comm,
         .processes = ranks->processes,
         .peers = ranks->runs,
+        .max_length = options->context,
     };
     const octavo_program **programs =
         octavo_alloc_zero((size_t)ranks->n * OCTAVO_PHASES, sizeof *programs);
@@ -194,6 +217,7 @@ static octavo_status start_rank(octavo_ranks *ranks, int local, const octavo_ran
         .generate = &rank->programs[OCTAVO_PHASE_GENERATE],
         .team = local,
         .pages_per_sequence = options->pages_per_sequence,
+        .max_length = options->context,
         .peers = ranks->runs,
         .exchange = options->comm ? &ranks->exchange : NULL,
     };

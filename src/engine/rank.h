@@ -46,6 +46,7 @@ typedef struct octavo_ranks_options {
     bool has_slot_scales;
     int max_sequences;
     int64_t pages_per_sequence;
+    int64_t context;   /* most positions of a sequence */
     int64_t kv_length; /* positions that steps are planned for */
     octavo_comm *comm; /* NULL: all ranks are of this process */
 } octavo_ranks_options;
@@ -56,6 +57,13 @@ OCTAVO_MUST_CHECK octavo_status octavo_ranks_open(octavo_ranks *ranks,
                                                   const octavo_ranks_options *options,
                                                   octavo_error *error);
 void octavo_ranks_close(octavo_ranks *ranks); /* takes an empty one too */
+
+/* To how many ranks the positions of each sequence are dealt by the rules of the caches; 1: all
+ * have all. UNSUPPORTED where layers differ in that. */
+OCTAVO_MUST_CHECK octavo_status octavo_cache_parts(const octavo_program *program,
+                                                   const octavo_mesh *mesh,
+                                                   const octavo_rules *rules, int *n_parts,
+                                                   octavo_error *error);
 
 /* Elements of a page of so many kv heads, in the layout that suits them. */
 int64_t octavo_cache_page_elements(const octavo_model_config *config, const octavo_kv_shape *shape,

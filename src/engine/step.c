@@ -35,6 +35,7 @@ octavo_status octavo_sequence_create(octavo_model *model, octavo_sequence **out,
     if (ids) sequence->ids = sequence->row + model->table_entries;
     octavo_block_table_init(&sequence->table, sequence->row, (int32_t)model->table_entries,
                             model->page_size);
+    sequence->table.n_parts = model->cache_parts;
     model->n_sequences++;
     *out = sequence;
     return OCTAVO_OK;

@@ -114,12 +114,42 @@ static octavo_attention_op query_op(octavo_run *run, const octavo_op *op) {
 void octavo_run_attention(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     octavo_attention_op layer = query_op(run, op);
     (void)n_threads;
+    layer.records = run->records;
     octavo_attention_attend(plan_of(run, op), &run->attention, &layer, run->workspace, thread);
+}
+
+/* From the records of all ranks that share the kv splits: those of ranks of this process where they
+ * are, others' as they came, which are the rank's piece alone. */
+static void merge_records(octavo_run *run, const octavo_op *op, const octavo_attention_op *layer,
+                          int thread, int n_threads) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    const octavo_attention_plan *plan = plan_of(run, op);
+    const octavo_attention_piece all = {0, plan->batch.n_tokens, 0, plan->limits.heads.n_q_heads};
+    const int own = octavo_own_part(run, op);
+    const octavo_attention_piece piece = octavo_records_piece(run, op, own);
+    octavo_traffic *traffic = &run->traffic;
+    const void *parts[OCTAVO_MAX_PARTS];
+    octavo_attention_piece held[OCTAVO_MAX_PARTS];
+    for (int i = 0; i < reshard->n_parts; i++) {
+        const octavo_run *peer = i == own ? run : run->peers[reshard->sources[i]];
+        parts[i] = peer ? peer->records : run->received[i];
+        held[i] = peer ? all : piece;
+        const size_t bytes = octavo_records_bytes(run, op, i, &piece);
+        if (thread > 0 || i == own || bytes == 0) continue;
+        traffic->messages[reshard->collective]++;
+        traffic->bytes[reshard->collective] += (int64_t)bytes;
+    }
+    octavo_attention_merge_records(plan, &run->attention, layer, parts, held, &piece, thread,
+                                   n_threads);
 }
 
 /* in: queries, cache, sink or none, and what attention has left, in place. */
 void octavo_run_attention_merge(octavo_run *run, const octavo_op *op, int thread, int n_threads) {
     octavo_attention_op layer = query_op(run, op);
+    if (plan_of(run, op)->limits.splits.n_parts > 1) {
+        merge_records(run, op, &layer, thread, n_threads);
+        return;
+    }
     octavo_attention_merge(plan_of(run, op), &run->attention, &layer, run->workspace, thread,
                            n_threads);
 }

@@ -310,7 +310,8 @@ int octavo_find_plan(octavo_program *program, const octavo_plan_key *key) {
             plan->window == key->window && plan->chunk == key->chunk &&
             plan->is_encoder == key->is_encoder && plan->group == key->group &&
             plan->first == key->first && plan->rows == key->rows &&
-            plan->is_of_all == key->is_of_all)
+            plan->is_of_all == key->is_of_all && plan->is_dealt == key->is_dealt &&
+            octavo_split_equal(&plan->parts, &key->parts))
             return i;
     }
     if (program->n_plans == OCTAVO_MAX_PLANS) return -1;

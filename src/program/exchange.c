@@ -26,8 +26,33 @@ static void add_piece(room *r, const octavo_program *program, const octavo_op *o
     r->bytes += octavo_align_up(piece_bytes(piece) * rows, OCTAVO_ALIGN);
 }
 
-static void add_op(room *out, room *in, const octavo_exchange_options *options,
+/* Records that the rank sends to each of the others, and gets from each. False: too many. */
+static bool add_records(room *out, room *in, const octavo_exchange_options *options,
+                        const octavo_program *program, const octavo_op *op) {
+    const octavo_reshard *reshard = &program->reshards[op->params.reshard];
+    const int64_t rows = (int64_t)octavo_most_rows(program, &program->tensors[op->out]);
+    for (int i = 0; i < reshard->n_parts; i++) {
+        if (options->processes[reshard->sources[i]] == options->processes[program->rank]) continue;
+        size_t sent, received;
+        if (!octavo_records_room(program, op->params.plan,
+                                 reshard->heads[i].end - reshard->heads[i].begin, rows,
+                                 options->max_length, &sent) ||
+            !octavo_records_room(program, op->params.plan, program->tensors[op->out].extent[1],
+                                 rows, options->max_length, &received))
+            return false;
+        out->n_parcels++;
+        in->n_parcels++;
+        out->bytes += octavo_align_up(sent, OCTAVO_ALIGN);
+        in->bytes += octavo_align_up(received, OCTAVO_ALIGN);
+    }
+    return true;
+}
+
+/* False: it does not fit. */
+static bool add_op(room *out, room *in, const octavo_exchange_options *options,
                    const octavo_program *program, const octavo_op *op) {
+    if (!op->params.is_wire) return true;
+    if (op->kind == OCTAVO_OP_ATTENTION_MERGE) return add_records(out, in, options, program, op);
     const octavo_reshard *reshard = &program->reshards[op->params.reshard];
     const int each = reshard->n_row_shards * reshard->n_parts;
     for (int i = 0; i < reshard->n_sends; i++)
@@ -35,34 +60,44 @@ static void add_op(room *out, room *in, const octavo_exchange_options *options,
     for (int i = 0; i < reshard->n_pieces * each; i++)
         if (options->processes[reshard->sources[i]] != options->processes[program->rank])
             add_piece(in, program, op, &reshard->pieces[i / each]);
+    return true;
 }
 
-/* Programs are those of a phase after those of the other, op by op the same. */
-static room find_room(const octavo_exchange_options *options, const octavo_program *const *programs,
-                      int n_programs) {
+/* Programs are those of a phase after those of the other, op by op the same. False: it does not
+ * fit. */
+static bool find_room(const octavo_exchange_options *options, const octavo_program *const *programs,
+                      int n_programs, room *found) {
     room most = {0};
     for (int first = 0; first < n_programs; first++) {
         const octavo_program *program = programs[first];
         for (int i = 0; i < program->n_ops; i++) {
             room out = {0}, in = {0};
-            if (program->ops[i].kind != OCTAVO_OP_RESHARD) continue;
+            if (!program->ops[i].params.is_wire) continue;
             for (int k = 0; k < n_programs; k++)
-                if (i < programs[k]->n_ops && programs[k]->ops[i].kind == OCTAVO_OP_RESHARD)
-                    add_op(&out, &in, options, programs[k], &programs[k]->ops[i]);
+                if (i < programs[k]->n_ops &&
+                    !add_op(&out, &in, options, programs[k], &programs[k]->ops[i]))
+                    return false;
             if (out.n_parcels > most.n_parcels) most.n_parcels = out.n_parcels;
             if (in.n_parcels > most.n_parcels) most.n_parcels = in.n_parcels;
             if (out.bytes > most.bytes) most.bytes = out.bytes;
             if (in.bytes > most.bytes) most.bytes = in.bytes;
         }
     }
-    return most;
+    *found = most;
+    return true;
 }
 
 octavo_status octavo_exchange_init(octavo_exchange *exchange,
                                    const octavo_exchange_options *options,
                                    const octavo_program *const *programs, int n_programs,
                                    octavo_error *error) {
-    const room most = find_room(options, programs, n_programs);
+    room most;
+    *exchange = (octavo_exchange){0};
+    if (!find_room(options, programs, n_programs, &most))
+        return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                           "exchange of ranks (%lld positions over ranks): too large for this "
+                           "machine; lower --chunk or --context",
+                           (long long)options->max_length);
     *exchange = (octavo_exchange){.move = options->move,
                                   .cookie = options->cookie,
                                   .processes = options->processes,
@@ -112,6 +147,21 @@ static size_t pack(octavo_run *run, const octavo_op *op, const octavo_send *send
     }
 }
 
+/* This rank's records of what `rank` merges; false if it is not of the group. */
+static bool pack_records(octavo_run *run, const octavo_op *op, int rank, uint8_t *to,
+                         size_t *bytes) {
+    const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+    const int own = octavo_own_part(run, op);
+    int part = 0;
+    while (part < reshard->n_parts && reshard->sources[part] != rank)
+        part++;
+    if (part == reshard->n_parts) return false;
+    const octavo_attention_piece piece = octavo_records_piece(run, op, part);
+    *bytes = octavo_records_bytes(run, op, own, &piece);
+    octavo_attention_copy_records(&run->plans[op->params.plan].plan, own, run->records, &piece, to);
+    return true;
+}
+
 static int pack_all(octavo_exchange *exchange, int index) {
     size_t used = 0;
     int n = 0;
@@ -122,6 +172,12 @@ static int pack_all(octavo_exchange *exchange, int index) {
             if (!run) continue;
             const octavo_op *op = &run->program->ops[index];
             const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
+            size_t n_bytes;
+            if (reshard->heads && pack_records(run, op, rank, exchange->out + used, &n_bytes)) {
+                exchange->sends[n++] =
+                    (octavo_message){exchange->processes[rank], exchange->out + used, n_bytes};
+                used += octavo_align_up(n_bytes, OCTAVO_ALIGN);
+            }
             for (int i = 0; i < reshard->n_sends; i++) {
                 if (reshard->sends[i].rank != rank) continue;
                 const size_t bytes = pack(run, op, &reshard->sends[i], exchange->out + used);
@@ -134,6 +190,20 @@ static int pack_all(octavo_exchange *exchange, int index) {
     return n;
 }
 
+/* Of source i of a rank's reshard or records. */
+static size_t bytes_taken(octavo_run *run, const octavo_op *op, const octavo_reshard *reshard,
+                          int i) {
+    if (reshard->heads) {
+        const octavo_attention_piece piece =
+            octavo_records_piece(run, op, octavo_own_part(run, op));
+        return octavo_records_bytes(run, op, i, &piece);
+    }
+    const int each = reshard->n_row_shards * reshard->n_parts;
+    const int64_t rows = octavo_rows_taken(run, op, &run->place, i % each / reshard->n_parts,
+                                           i % reshard->n_parts, INT64_MAX);
+    return (size_t)rows * piece_bytes(&reshard->pieces[i / each]);
+}
+
 /* In the order in which the others pack: by rank here, by rank there, as they are listed. */
 static int expect_all(octavo_exchange *exchange, int index) {
     size_t used = 0;
@@ -144,13 +214,11 @@ static int expect_all(octavo_exchange *exchange, int index) {
         const octavo_op *op = &run->program->ops[index];
         const octavo_reshard *reshard = &run->program->reshards[op->params.reshard];
         const int each = reshard->n_row_shards * reshard->n_parts;
+        const int n_sources = reshard->heads ? reshard->n_parts : reshard->n_pieces * each;
         for (int rank = 0; rank < exchange->n_ranks; rank++) {
-            for (int i = 0; !exchange->peers[rank] && i < reshard->n_pieces * each; i++) {
+            for (int i = 0; !exchange->peers[rank] && i < n_sources; i++) {
                 if (reshard->sources[i] != rank) continue;
-                const int64_t rows =
-                    octavo_rows_taken(run, op, &run->place, i % each / reshard->n_parts,
-                                      i % reshard->n_parts, INT64_MAX);
-                const size_t bytes = (size_t)rows * piece_bytes(&reshard->pieces[i / each]);
+                const size_t bytes = bytes_taken(run, op, reshard, i);
                 run->received[i] = exchange->in + used;
                 exchange->receives[n++] =
                     (octavo_message){exchange->processes[rank], exchange->in + used, bytes};

@@ -38,6 +38,7 @@ typedef struct octavo_exchange_options {
     void *cookie;
     const int *processes;     /* [ranks] borrowed */
     octavo_run *const *peers; /* [ranks] the runs of this process, NULL elsewhere; borrowed */
+    int64_t max_length;       /* as that of the runs */
 } octavo_exchange_options;
 
 /* Room for the largest step of the programs, which were made with the same processes; before the

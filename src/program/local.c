@@ -54,12 +54,19 @@ static bool writes(const octavo_op *op, const bool *is_read) {
  * again what another one reads before all have met once more. */
 static bool mark_meetings(octavo_program *local) {
     bool *is_read = octavo_alloc_zero((size_t)local->n_tensors + 1, sizeof *is_read);
+    bool are_records_read = false; /* all layers' lie in one place */
     if (!is_read) return false;
     for (int i = 0; i < local->n_ops; i++) {
         octavo_op *op = &local->ops[i];
         if (writes(op, is_read)) op->params.is_meeting = true;
-        if (op->params.is_meeting || i == local->head_begin)
+        if (op->kind == OCTAVO_OP_ATTENTION && are_records_read &&
+            local->plans[op->params.plan].parts.n > 0)
+            op->params.is_meeting = true;
+        if (op->params.is_meeting || i == local->head_begin) {
             memset(is_read, 0, (size_t)local->n_tensors * sizeof *is_read);
+            are_records_read = false;
+        }
+        if (op->kind == OCTAVO_OP_ATTENTION_MERGE && op->params.is_meeting) are_records_read = true;
         if (op->kind == OCTAVO_OP_RESHARD && op->params.is_meeting) is_read[op->in[0]] = true;
     }
     octavo_free(is_read);
@@ -150,7 +157,9 @@ octavo_status octavo_local_make(octavo_program *local, const octavo_local_option
                                 .update = -1,
                                 .grouped = OCTAVO_NO_TENSOR};
     octavo_builder *builder = &maker.builder;
-    octavo_build_start(builder, local, whole->max_tokens, whole->max_rows, false);
+    const bool is_smaller = options->max_tokens > 0 && options->max_tokens < whole->max_tokens;
+    octavo_build_start(builder, local, is_smaller ? options->max_tokens : whole->max_tokens,
+                       whole->max_rows, false);
     local->mesh = options->partition->mesh;
     local->rank = options->rank;
     local->n_experts = whole->n_experts;

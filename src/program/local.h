@@ -27,6 +27,7 @@ typedef struct octavo_local_options {
     const octavo_partition *partition;
     int rank;
     const octavo_binding *bindings; /* [program->n_tensors] borrowed like the weights themselves */
+    int max_tokens;                 /* of a step, if it has fewer than the whole program's; or 0 */
     int max_group_tokens;           /* of one data group; 0: one may have all max_tokens */
     /* [ranks] the process of each, where there are several: logits, hidden rows and traces are then
      * brought to rank 0. NULL: all ranks are of this one. */

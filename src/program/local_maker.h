@@ -20,7 +20,8 @@ typedef struct octavo_local_maker {
     int *same;            /* [n_values] the first value that is equal */
     int *tensors;         /* [n_values] of the local program, of the first of equals; -1: not yet */
     int update;           /* the cache update whose plan the next attention decides; -1: none */
-    int grouped;          /* choices whose pairs are numbered, and for which rows and experts */
+    const octavo_partition_step *records; /* that the next merge takes; NULL: none */
+    int grouped; /* choices whose pairs are numbered, and for which rows and experts */
     octavo_layout grouped_as;
     int capacity_reshards;
     bool is_for_trace; /* what is added is */
@@ -48,6 +49,9 @@ octavo_range octavo_local_expert_range(const octavo_local_maker *maker, int rout
                                        const octavo_split *experts, int shard);
 /* The op that makes choices. */
 const octavo_op *octavo_local_router(const octavo_local_maker *maker, int route);
+
+/* How the records of kv splits get to the merge at hand (local_records.c). */
+void octavo_local_records(octavo_local_maker *maker, int query, octavo_op_params *params);
 
 /* An op of the partition (local_op.c). */
 void octavo_local_op(octavo_local_maker *maker, const octavo_partition_step *step);

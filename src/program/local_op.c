@@ -150,7 +150,12 @@ static void add_split_norm(octavo_local_maker *maker, const octavo_partition_ste
 
 /* ---- attention ---- */
 
-static int plan_of(octavo_local_maker *maker, const octavo_op *op, const int *in) {
+static int plan_of(octavo_local_maker *maker, const octavo_partition_step *step,
+                   const octavo_op *op, const int *in) {
+    const octavo_split deal = octavo_cache_deal(&maker->values[step->in[1]].layout);
+    const int records = op->kind == OCTAVO_OP_ATTENTION ? step->out
+                        : maker->records                ? maker->records->in[0]
+                                                        : OCTAVO_NO_TENSOR;
     const octavo_tensor *query = local_at(maker, in[0]), *cache = local_at(maker, in[1]);
     octavo_plan_key key = maker->whole->plans[op->params.plan];
     key.group = key.n_heads / key.n_kv_heads;
@@ -160,6 +165,8 @@ static int plan_of(octavo_local_maker *maker, const octavo_op *op, const int *in
     key.rows = query->rows;
     key.is_of_all = maker->partition->mesh.degree[OCTAVO_MESH_DATA] > 1 &&
                     !octavo_split_has(&maker->local->row_splits[cache->rows], OCTAVO_MESH_DATA);
+    if (records != OCTAVO_NO_TENSOR) key.parts = maker->values[records].layout.partial;
+    key.is_dealt = deal.n > 0;
     const int plan = octavo_find_plan(maker->local, &key);
     if (plan < 0) octavo_local_reject(maker, op->in[0], "too many kinds of attention");
     if (query->extent[1] == 0) return plan < 0 ? 0 : plan;
@@ -169,9 +176,11 @@ static int plan_of(octavo_local_maker *maker, const octavo_op *op, const int *in
     return plan < 0 ? 0 : plan;
 }
 
-static void set_plan(octavo_local_maker *maker, const octavo_op *op, const int *in,
-                     octavo_op_params *params) {
-    params->plan = plan_of(maker, op, in);
+static void set_plan(octavo_local_maker *maker, const octavo_partition_step *step,
+                     const octavo_op *op, const int *in, octavo_op_params *params) {
+    params->plan = plan_of(maker, step, op, in);
+    if (op->kind == OCTAVO_OP_ATTENTION_MERGE && maker->records)
+        octavo_local_records(maker, in[0], params);
     if (op->kind != OCTAVO_OP_ATTENTION || maker->update < 0) return;
     maker->local->ops[maker->update].params.plan = params->plan;
     maker->update = -1;
@@ -234,7 +243,7 @@ static bool cut_op(octavo_local_maker *maker, const octavo_partition_step *step,
         return true;
     case OCTAVO_OP_ATTENTION:
     case OCTAVO_OP_ATTENTION_MERGE:
-        set_plan(maker, op, in, params);
+        set_plan(maker, step, op, in, params);
         return true;
     case OCTAVO_OP_SELECT:
         add_select(maker, step, in[0], out);

@@ -173,6 +173,10 @@ static void move_weight(octavo_local_maker *maker, const octavo_partition_step *
 void octavo_local_step_reshard(octavo_local_maker *maker, const octavo_partition_step *step) {
     const octavo_reshard_desc desc = octavo_local_reshard_desc(maker, step->in[0], step->out);
     const octavo_tensor *tensor = &maker->whole->tensors[desc.tensor];
+    if (octavo_is_records(maker->whole, desc.tensor, &desc.from)) {
+        maker->records = step; /* the merge itself reads them */
+        return;
+    }
     if (tensor->kind == OCTAVO_TENSOR_INPUT) return; /* all have it */
     if (tensor->kind == OCTAVO_TENSOR_WEIGHT) {
         move_weight(maker, step, desc);

@@ -88,6 +88,8 @@ static int make_tensor(octavo_local_maker *maker, const octavo_value *value) {
     if (tensor->kind == OCTAVO_TENSOR_VECTOR)
         part.vector = maker->options->bindings[value->tensor].vector;
     if (tensor->kind == OCTAVO_TENSOR_WEIGHT) bind_weight(maker, value->tensor, &part);
+    if (octavo_is_records(maker->whole, value->tensor, &value->layout))
+        part.extent[1] = 0; /* they have memory of their own */
     const int layer = maker->builder.layer;
     maker->builder.layer = tensor->layer;
     const int id = octavo_add_tensor(&maker->builder, part);

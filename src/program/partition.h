@@ -98,6 +98,13 @@ void octavo_partition_deinit(octavo_partition *partition); /* takes an empty one
  * layer, if all experts are chosen alike. */
 double octavo_routed_share(const octavo_program *program, int layer, int degree);
 
+/* Mesh axes over which the positions of each sequence are dealt, of a cache that lies so. */
+octavo_split octavo_cache_deal(const octavo_layout *cache);
+
+/* Is the value what attention has left of some kv splits on each rank, `partial` saying who shares
+ * them? It is no sum: only ATTENTION_MERGE makes something of it. */
+bool octavo_is_records(const octavo_program *program, int tensor, const octavo_layout *layout);
+
 /* How a tensor is to lie by the rules. Weights, vectors and caches are placed by those of generate,
  * in either phase. */
 octavo_layout octavo_layout_by_rules(const octavo_program *program, int tensor, octavo_phase phase,

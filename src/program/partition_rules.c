@@ -83,18 +83,6 @@ static octavo_status check_lanes(octavo_partitioner *p, int tensor, const octavo
     return OCTAVO_OK;
 }
 
-static octavo_status check_cache(octavo_partitioner *p, int tensor) {
-    const octavo_split *slots = &p->placed[tensor].split[0];
-    for (int i = 0; i < slots->n; i++)
-        if (slots->axis[i] != OCTAVO_MESH_DATA)
-            return octavo_fail(p->error, OCTAVO_ERROR_UNSUPPORTED,
-                               "rule of %s (axis s, degree %d): positions of a sequence are not "
-                               "split in this version; split s by data only",
-                               p->program->tensors[tensor].name,
-                               octavo_split_degree(slots, &p->mesh));
-    return OCTAVO_OK;
-}
-
 static const octavo_op *reader_of(const octavo_program *program, int weight) {
     for (int i = 0; i < program->n_ops; i++)
         if (program->ops[i].in[1] == weight) return &program->ops[i];
@@ -169,8 +157,6 @@ octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
                                                p->options->rules);
     octavo_status status = check_lanes(p, tensor, &p->placed[tensor]);
     if (!status) status = check_head_matrices(p, tensor, &p->placed[tensor]);
-    if (!status && p->program->tensors[tensor].kind == OCTAVO_TENSOR_CACHE)
-        status = check_cache(p, tensor);
     return status ? status : rule_weight(p, tensor);
 }
 

@@ -111,6 +111,7 @@ static double seconds_between(search *s, int tensor, int from, int to) {
     known_route *known = &s->routes[hash_bytes(key, sizeof key) % ROUTE_SLOTS];
     if (known->tensor == tensor + 1 && known->from == from && known->to == to)
         return known->seconds;
+    if (octavo_is_records(s->p->program, tensor, &s->layouts[from])) return (double)INFINITY;
     const octavo_route route = octavo_route_of(s->p, tensor, &s->layouts[from], &s->layouts[to]);
     *known = (known_route){tensor + 1, from, to, octavo_route_seconds(s->p, &route)};
     return known->seconds;

@@ -88,6 +88,12 @@ octavo_layout octavo_expert_weight(const octavo_partitioner *p, const octavo_op 
 /* UNSUPPORTED for obligations that ops cannot meet. After all tensors are placed and ruled. */
 OCTAVO_MUST_CHECK octavo_status octavo_check_obligations(const octavo_partitioner *p);
 
+/* Kv splits that the rows of a sequence see together in the step that is estimated, and how records
+ * of them get to where an ATTENTION_MERGE takes them; `from` is octavo_is_records. */
+int64_t octavo_seen_splits(const octavo_partitioner *p, const octavo_op *op);
+octavo_transfer octavo_records_transfer(const octavo_partitioner *p, const octavo_op *op,
+                                        const octavo_layout *from, const octavo_layout *to);
+
 /* Ways of op `index` where the tensors lie as held[i] says of operand i (n 0: it does not vary).
  * Gives their number. */
 int octavo_ways_of(const octavo_partitioner *p, int index, const octavo_held *held,

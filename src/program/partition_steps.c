@@ -228,6 +228,25 @@ static int operand(writer *w, int index, int k) {
     return need(w, tensor, &way->in[k], index, is_ruled ? OCTAVO_CAUSE_RULE : OCTAVO_CAUSE_OPERAND);
 }
 
+/* Records go to where they are merged: a step of its own, since something moves. */
+static int gather_records(writer *w, int index, int from) {
+    const octavo_partitioner *p = w->p;
+    const octavo_op *op = &p->program->ops[index];
+    const octavo_way *way = &p->decisions[index];
+    const octavo_transfer transfer =
+        octavo_records_transfer(p, op, &w->partition->values[from].layout, &way->out);
+    octavo_partition_step *step = add_step(w, OCTAVO_STEP_RESHARD, index);
+    if (!step) return 0;
+    const int out = add_value(w, op->out, &way->out);
+    if (w->has_no_memory) return 0;
+    step->in[0] = from;
+    step->out = out;
+    step->transfer = transfer;
+    step->cause = OCTAVO_CAUSE_OPERAND;
+    step->seconds = way->seconds;
+    return out;
+}
+
 static void write_op(writer *w, int index) {
     const octavo_partitioner *p = w->p;
     const octavo_op *op = &p->program->ops[index];
@@ -235,10 +254,13 @@ static void write_op(writer *w, int index) {
     int in[OCTAVO_OP_INPUTS];
     for (int k = 0; k < OCTAVO_OP_INPUTS && !w->has_no_memory; k++)
         in[k] = operand(w, index, k);
+    const bool has_records =
+        op->kind == OCTAVO_OP_ATTENTION_MERGE && !w->has_no_memory && way->in[3].partial.n > 0;
+    if (has_records) in[3] = gather_records(w, index, in[3]);
     octavo_partition_step *step = w->has_no_memory ? NULL : add_step(w, OCTAVO_STEP_OP, index);
     if (!step) return;
     memcpy(step->in, in, sizeof in);
-    step->seconds = way->seconds;
+    step->seconds = has_records ? 0.0 : way->seconds;
     if (op->kind == OCTAVO_OP_SELECT) /* rows that other ranks have come with it */
         step->transfer = octavo_route_of(p, op->out, &way->in[0], &way->out).step[0];
     const int at = (int)(step - w->partition->steps);

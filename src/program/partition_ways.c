@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "program/partition_search.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct way_list {
@@ -453,7 +454,9 @@ static void ways_cache_update(way_list *list) {
         if (op->in[i] != OCTAVO_NO_TENSOR) set_in(way, i, &rows);
 }
 
-static double attention_seconds(const way_list *list, const octavo_layout *q) {
+/* parts: mesh axes whose ranks share the kv splits. */
+static double attention_seconds(const way_list *list, const octavo_layout *q,
+                                const octavo_split *parts) {
     const octavo_partition_options *options = list->p->options;
     const octavo_op *op = list->op;
     const octavo_tensor *query = &list->p->program->tensors[op->in[0]];
@@ -462,22 +465,45 @@ static double attention_seconds(const way_list *list, const octavo_layout *q) {
     const double rows = widest(list, op->in[0], 0, &q->split[0]);
     const double lanes = (double)query->extent[2];
     const double group = (double)query->extent[1] / (double)cache->extent[1];
-    const double operations = 4.0 * rows * heads * lanes * (double)options->kv_length;
+    const octavo_attention_splits splits = {.n_parts = octavo_split_degree(parts, &list->p->mesh)};
+    const double length =
+        (double)octavo_attention_local_position(&splits, options->kv_length); /* part 0 has most */
+    const double operations = 4.0 * rows * heads * lanes * length;
     const double streams = options->phase == OCTAVO_PHASE_GENERATE ? rows : 1.0;
-    const double bytes =
-        2.0 * streams * (heads / group) * lanes * (double)options->kv_length * options->cache_bytes;
+    const double kv_heads = ceil(heads / group); /* those that ranks share are read by each */
+    const double bytes = 2.0 * streams * kv_heads * lanes * length * options->cache_bytes;
     const double computing = operations / options->machine.operations_s;
     const double reading = bytes / options->machine.memory_bytes_s;
     return computing > reading ? computing : reading;
 }
 
+static void add_attention(way_list *list, const octavo_layout *q, const octavo_split *parts) {
+    octavo_layout out = *q;
+    out.partial = *parts;
+    octavo_way *way = add_way(list, &out);
+    if (!way) return;
+    set_in(way, 0, q);
+    set_vectors(list, way, 2, q);
+    way->seconds = attention_seconds(list, q, parts);
+}
+
+/* Axes over which kv splits may be dealt where all ranks have all of them: it is worth something
+ * only if there are as many splits. */
+static bool may_deal(const way_list *list, const octavo_split *parts) {
+    return list->p->options->phase == OCTAVO_PHASE_GENERATE &&
+           octavo_split_degree(parts, &list->p->mesh) <= octavo_seen_splits(list->p, list->op);
+}
+
 /* A rank attends with any of the query heads of the key/value heads that it keeps, for any of the
- * tokens whose sequences it keeps. */
+ * tokens whose sequences it keeps. Ranks that have different positions have the same queries; so
+ * may, of a long context, ranks that have all. */
 static void ways_attention(way_list *list, const octavo_held *held) {
     const octavo_op *op = list->op;
     const octavo_split *heads = &list->p->placed[op->in[1]].split[1];
+    const octavo_split deal = octavo_cache_deal(&list->p->placed[op->in[1]]);
     const bool is_grouped = is_cache_grouped(list, op->in[1]);
-    const unsigned data = data_of(list), used = bits_of(heads) | (is_grouped ? data : 0);
+    const unsigned data = data_of(list);
+    const unsigned used = bits_of(heads) | bits_of(&deal) | (is_grouped ? data : 0);
     const octavo_held forms = forms_of(list, op->in[0], &held[0]);
     const row_splits rows = rows_of(list, &forms, used);
     for (int i = 0; i < rows.n; i++) {
@@ -486,25 +512,62 @@ static void ways_attention(way_list *list, const octavo_held *held) {
         unsigned more = 0;
         do {
             const octavo_layout q = {.split = {split, join(*heads, more)}};
-            octavo_way *way = add_way(list, &q);
-            if (!way) return;
-            set_in(way, 0, &q);
-            set_vectors(list, way, 2, &q);
-            way->seconds = attention_seconds(list, &q);
+            const unsigned left = deal.n > 0 ? 0 : free & ~more & ~data;
+            unsigned shared = 0;
+            add_attention(list, &q, &deal);
+            while ((shared = subsets_next(shared, left)) != 0) {
+                const octavo_split parts = join((octavo_split){0}, shared);
+                if (may_deal(list, &parts)) add_attention(list, &q, &parts);
+            }
             more = subsets_next(more, free);
         } while (more != 0);
     }
 }
 
-/* Where attention left it. */
+/* Each shard of a finer split inside of one of a coarser. */
+static bool nests(const way_list *list, int tensor, const octavo_split *coarse,
+                  const octavo_split *fine) {
+    const octavo_axis *axis = octavo_axis_of(list->p->axes, tensor, 1);
+    const int m = octavo_split_degree(coarse, &list->p->mesh);
+    const int n = octavo_split_degree(fine, &list->p->mesh);
+    for (int i = 0; i < n; i++) {
+        const octavo_range in = octavo_axis_shard(axis, m, i / (n / m));
+        const octavo_range part = octavo_axis_shard(axis, n, i);
+        if (part.begin < part.end && (part.begin < in.begin || part.end > in.end)) return false;
+    }
+    return true;
+}
+
+static void add_merge(way_list *list, const octavo_layout *from, const octavo_layout *out) {
+    const octavo_op *op = list->op;
+    octavo_layout q = *from;
+    q.partial = (octavo_split){0};
+    octavo_way *way = add_way(list, out);
+    if (!way) return;
+    set_in(way, 0, &q);
+    set_in(way, 3, from);
+    set_vectors(list, way, 2, &q);
+    if (from->partial.n == 0) return;
+    const octavo_transfer transfer = octavo_records_transfer(list->p, op, from, out);
+    const octavo_route route = {.n = 1, .step = {transfer}};
+    way->seconds = octavo_route_seconds(list->p, &route);
+}
+
+/* Where attention left it; of records, too, each rank some of the heads or rows. */
 static void ways_attention_merge(way_list *list, const octavo_held *held) {
     for (int i = 0; i < held[3].n; i++) {
-        const octavo_layout *q = &held[3].layout[i];
-        octavo_way *way = add_way(list, q);
-        if (!way) return;
-        set_in(way, 0, q);
-        set_in(way, 3, q);
-        set_vectors(list, way, 2, q);
+        const octavo_layout *from = &held[3].layout[i];
+        octavo_layout out = *from;
+        out.partial = (octavo_split){0};
+        add_merge(list, from, &out);
+        if (from->partial.n == 0) continue;
+        const unsigned bits = bits_of(&from->partial);
+        octavo_layout rows = out, heads = out;
+        rows.split[0] = join_rows(rows.split[0], bits);
+        heads.split[1] = join(heads.split[1], bits);
+        add_merge(list, from, &rows);
+        if (nests(list, list->op->out, &out.split[1], &heads.split[1]))
+            add_merge(list, from, &heads);
     }
 }
 

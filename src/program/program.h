@@ -185,9 +185,9 @@ typedef struct octavo_op_params {
     octavo_rope_speeds speeds;   /* ROPE_TABLE */
     float soft_cap;              /* ATTENTION, SCALE: 0 none */
     int plan;                    /* ATTENTION: index into the program's plans */
-    int reshard;                 /* RESHARD: index into the program's */
+    int reshard;                 /* RESHARD, ATTENTION_MERGE of records: index into the program's */
     bool is_meeting;             /* the threads of all ranks meet before it */
-    bool is_wire;                /* RESHARD: something may come from other ranks */
+    bool is_wire;                /* likewise: something may come from other ranks */
     bool is_for_trace;           /* only in steps of which traces are wanted */
     int64_t width;               /* NORM_SUM, NORM_APPLY: of the whole row */
     /* MATMUL, EXPERT_MATMUL of a rank whose weight is wider than x or the result, or narrower: */
@@ -215,6 +215,8 @@ typedef struct octavo_plan_key {
     int64_t value_lanes;   /* values are the first lanes of their keys; 0: apart, as wide as keys */
     int64_t window, chunk; /* 0 none */
     bool is_encoder;       /* positions see later ones too */
+    octavo_split parts;    /* whose ranks share the kv splits; of none each rank has all */
+    bool is_dealt;         /* they have different positions in their caches */
 } octavo_plan_key;
 
 /* A tensor [t, d] that is to be handed out on request: before op `op` runs, which reads it. */

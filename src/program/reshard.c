@@ -271,6 +271,7 @@ void octavo_reshard_deinit(octavo_reshard *reshard) {
     octavo_free(reshard->weight);
     octavo_free(reshard->sends);
     octavo_free(reshard->sources);
+    octavo_free(reshard->heads);
     *reshard = (octavo_reshard){0};
 }
 

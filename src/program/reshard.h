@@ -48,6 +48,9 @@ struct octavo_reshard {
     octavo_place *row_places; /* [n_row_shards] who has them, but for axes that split no rows */
     octavo_weight *weight;    /* that the result is, its data in the arena */
     int *sources;             /* [n_pieces][n_row_shards][n_parts] ranks */
+    /* Of records of kv splits, which have no pieces: `sources` are the ranks that share the splits,
+     * by part, and each of them merges these query heads, counted from the first of the plan. */
+    octavo_range *heads; /* [n_parts] */
     octavo_send *sends; /* [n_sends] to ranks of other processes, by rank, then as they have them */
     int n_sends;
 };

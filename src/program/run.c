@@ -28,6 +28,9 @@ static octavo_status alloc_plans(octavo_run *run, int index, const octavo_run_op
                       .value_dim = (int32_t)key->value_lanes,
                       .group = (int32_t)key->group,
                       .first = (int32_t)key->first},
+            .splits = {.n_parts = octavo_split_degree(&key->parts, &program->mesh),
+                       .part = octavo_split_index(&key->parts, &program->mesh, &run->place),
+                       .is_cache_dealt = key->is_dealt},
             .max_tokens = program->max_tokens,
             .max_seqs = options->max_sequences,
             .n_threads = run->n_threads,
@@ -49,6 +52,33 @@ static octavo_status alloc_plans(octavo_run *run, int index, const octavo_run_op
             return octavo_fail_memory(error, "attention plan", 2 * n * sizeof(int32_t));
         if (needed > *workspace_bytes) *workspace_bytes = needed;
     }
+    return OCTAVO_OK;
+}
+
+/* One place for the records of all plans. */
+static octavo_status alloc_records(octavo_run *run, const octavo_run_options *options,
+                                   octavo_error *error) {
+    size_t most = 0;
+    for (int i = 0; i < OCTAVO_RUN_PROGRAMS; i++) {
+        const octavo_program *program = run->programs[i];
+        for (int k = 0; k < program->n_plans; k++) {
+            const octavo_plan_key *key = &program->plans[k];
+            const octavo_tensor rows = {.axes = "t", .rows = key->rows};
+            size_t bytes;
+            if (!octavo_records_room(program, k, key->n_heads,
+                                     (int64_t)octavo_most_rows(program, &rows), options->max_length,
+                                     &bytes))
+                return octavo_fail(error, OCTAVO_ERROR_LIMIT,
+                                   "attention (%lld heads, %lld positions over ranks): too large "
+                                   "for this machine; lower --chunk or --context",
+                                   (long long)key->n_heads, (long long)options->max_length);
+            if (bytes > most) most = bytes;
+        }
+    }
+    if (most == 0) return OCTAVO_OK;
+    run->records = octavo_alloc_aligned(most);
+    if (!run->records) return octavo_fail_memory(error, "records of attention", most);
+    octavo_pool_bind_memory(run->pool, run->team, run->records, most);
     return OCTAVO_OK;
 }
 
@@ -100,7 +130,7 @@ static octavo_status alloc_received(octavo_run *run, octavo_error *error) {
     for (int i = 0; i < OCTAVO_RUN_PROGRAMS; i++) {
         for (int k = 0; k < run->programs[i]->n_reshards; k++) {
             const octavo_reshard *r = &run->programs[i]->reshards[k];
-            const int n = r->n_pieces * r->n_row_shards * r->n_parts;
+            const int n = r->heads ? r->n_parts : r->n_pieces * r->n_row_shards * r->n_parts;
             if (n > most) most = n;
         }
     }
@@ -138,7 +168,8 @@ octavo_status octavo_run_init(octavo_run *run, const octavo_program *program, oc
     octavo_vector_kernels_init(&run->vector, options->cpu);
     octavo_attention_kernels_init(&run->attention, options->cpu);
     octavo_status status = alloc_attention(run, options, error);
-    if (status || (status = alloc_experts(run, error)) || (status = alloc_rows(run, error)) ||
+    if (status || (status = alloc_records(run, options, error)) ||
+        (status = alloc_experts(run, error)) || (status = alloc_rows(run, error)) ||
         (status = alloc_received(run, error)) || (status = alloc_arena(run, error)))
         octavo_run_deinit(run);
     return status;
@@ -152,6 +183,7 @@ void octavo_run_deinit(octavo_run *run) {
         octavo_free(plan->positions);
     }
     octavo_free_aligned(run->workspace);
+    octavo_free_aligned(run->records);
     octavo_free(run->sequence_starts);
     octavo_free(run->block_tables);
     octavo_free(run->expert_begin);

@@ -62,6 +62,7 @@ typedef struct octavo_run_options {
                                        the same as others */
     int team;                       /* of the pool, that is this rank */
     int64_t pages_per_sequence;     /* most in a step; 0 where no cache is of all groups */
+    int64_t max_length;             /* of a sequence; 0 where no kv splits are dealt to ranks */
     octavo_run *const *peers;  /* [ranks] the runs of the ranks of this process, this one too; NULL
                                   for those elsewhere; may be filled in until the first step */
     octavo_exchange *exchange; /* with those elsewhere (exchange.h); NULL: there are none */
@@ -84,6 +85,7 @@ typedef struct octavo_run_plan {
  *   row_*, r_rows, wants_*     the team's thread 0, between two barriers
  *   n_pairs, *_expert*         likewise, in the group op
  *   traffic                    the team's thread 0
+ *   records                    all threads of the team, in attention (others: records)
  *   arena, workspace           all threads, each op its own share; ops are parted by barriers
  *                              (others: arena, see octavo_program_plan_memory)
  *   expert_begin, expert_pair  thread 0, in the group op
@@ -110,6 +112,7 @@ struct octavo_run {
     int32_t *sequence_starts; /* [max_sequences + 1] of the rank's group */
     int32_t *block_tables;    /* [max_sequences, pages_per_sequence] with pages of all groups */
     void *workspace;
+    void *records;         /* of kv splits that are dealt to ranks, of the layer at hand */
     int32_t *expert_begin; /* [n_experts + 1] first pair of each of the rank's experts */
     int32_t *expert_pair;  /* [max_tokens, n_chosen] the pair of each choice; -1: not here */
     int64_t n_pairs;       /* of the rank's tokens and experts */
@@ -152,6 +155,18 @@ int64_t octavo_rows_taken(octavo_run *run, const octavo_op *op, const octavo_pla
                           int row_shard, int part, int64_t end);
 int64_t octavo_next_taken(octavo_run *run, const octavo_op *op, const octavo_place *place,
                           int row_shard, int part, int64_t *row);
+
+/* Most bytes of records of kv splits, of so many query heads of plan `index`, where a step has
+ * `rows` rows of sequences of at most max_length positions. *bytes is 0 where no splits are dealt.
+ * False: it does not fit. */
+bool octavo_records_room(const octavo_program *program, int index, int64_t heads, int64_t rows,
+                         int64_t max_length, size_t *bytes);
+/* What a part of the group merges, by its place. */
+octavo_attention_piece octavo_records_piece(octavo_run *run, const octavo_op *op, int part);
+/* Bytes of the records of a part, for the piece of another. */
+size_t octavo_records_bytes(octavo_run *run, const octavo_op *op, int part,
+                            const octavo_attention_piece *piece);
+int octavo_own_part(const octavo_run *run, const octavo_op *op);
 
 /* The ops that only programs of ranks have (reshard_op.c, norm_op.c). */
 void octavo_run_reshard(octavo_run *run, const octavo_op *op, int thread, int n_threads);

@@ -175,7 +175,7 @@ static void test_rules(void **state) {
          "{\"activation_td\": null}}]}}}",
          "layer 99", 1},
         {ALL("\"attn_q_weight_dnh\": [null, null, \"model\"]"), "a head's width is not split", 1},
-        {ALL("\"keyvalue_skh\": [\"model\", null, null]"), "split s by data only", 1},
+        {ALL("\"keyvalue_skh\": [null, null, \"model\"]"), "a head's width is not split", 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

@@ -35,7 +35,6 @@ static const char *const reasons[] = {
     "a head's width is not split in this version",
     "a head's latent is not split in this version",
     "all matrices of an expert are on the same ranks in this version",
-    "positions of a sequence are not split in this version",
     "which cuts no panels of 32 outputs",
     "that cuts no panels of 32 outputs",
     "tables and matrices of heads are used where they lie",

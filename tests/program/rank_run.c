@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAGES = 5 }; /* of a sequence */
+enum { MOST_PAGES = 320 }; /* of a sequence */
+
+static int pages_of(const world *w) {
+    return w->desc.n_pages > 0 ? w->desc.n_pages : 5;
+}
 
 static void *must(void *p) {
     assert_non_null(p);
@@ -25,7 +29,7 @@ typedef struct feeder {
     int lengths[WORLD_SEQUENCES], logit_row, traced;
     int32_t types[WORLD_TOKENS], ids[WORLD_TOKENS], positions[WORLD_TOKENS], rows[WORLD_TOKENS];
     int32_t starts[WORLD_SEQUENCES + 1], kv_lens[WORLD_SEQUENCES];
-    int32_t tables[WORLD_SEQUENCES * PAGES], trace_rows[WORLD_SEQUENCES];
+    int32_t tables[WORLD_SEQUENCES * MOST_PAGES], trace_rows[WORLD_SEQUENCES];
     int32_t group_tokens[9], group_sequences[9], group_rows[9];
     float *logits[WORLD_TOKENS], *hidden[WORLD_TOKENS], *traces[WORLD_SEQUENCES];
 } feeder;
@@ -38,6 +42,7 @@ static int32_t id_of(const world *w, int sequence, int position) {
 /* Sequences without new tokens are not in the step. */
 static int add_sequence(feeder *f, octavo_step *step, int s, int local, int n) {
     const int64_t d = f->w->desc.d;
+    const int pages = pages_of(f->w);
     for (int i = 0; i < n; i++) {
         const int row = step->n_tokens++;
         f->ids[row] = id_of(f->w, s, f->lengths[s] + i);
@@ -56,8 +61,9 @@ static int add_sequence(feeder *f, octavo_step *step, int s, int local, int n) {
     f->trace_rows[step->n_traced] = step->n_tokens - 1;
     f->traces[step->n_traced++] = f->results->traces + (int64_t)f->traced++ * WORLD_LAYERS * d;
     f->kv_lens[step->n_sequences] = f->lengths[s];
-    for (int p = 0; p < PAGES; p++)
-        f->tables[step->n_sequences * PAGES + p] = (local + 1) * PAGES - 1 - p;
+    assert_in_range(f->lengths[s], 1, pages * WORLD_PAGE);
+    for (int p = 0; p < pages; p++)
+        f->tables[step->n_sequences * pages + p] = (local + 1) * pages - 1 - p;
     f->starts[++step->n_sequences] = step->n_tokens;
     return n;
 }
@@ -70,7 +76,7 @@ static octavo_step fill_step(feeder *f, const world_step *from) {
                         .kv_lens = f->kv_lens,
                         .lengths = f->kv_lens,
                         .block_tables = f->tables,
-                        .pages_per_sequence = PAGES,
+                        .pages_per_sequence = pages_of(f->w),
                         .logit_rows = f->rows,
                         .logits = f->logits,
                         .hidden = f->hidden,
@@ -79,8 +85,10 @@ static octavo_step fill_step(feeder *f, const world_step *from) {
     static const int one[] = {0, WORLD_SEQUENCES};
     const int *begin = f->group_begin ? f->group_begin : one;
     for (int g = 0; g < f->n_groups; g++) {
-        for (int s = begin[g]; s < begin[g + 1]; s++)
+        for (int s = begin[g]; s < begin[g + 1]; s++) {
+            if (f->lengths[s] < from->begins[s]) f->lengths[s] = from->begins[s];
             add_sequence(f, &step, s, s - begin[g], from->new_tokens[s]);
+        }
         f->group_tokens[g + 1] = step.n_tokens;
         f->group_sequences[g + 1] = step.n_sequences;
         f->group_rows[g + 1] = step.n_rows;
@@ -102,10 +110,11 @@ static void alloc_results(const world *w, int n_steps, world_results *results) {
     results->traces = must(octavo_alloc_zero(results->n_traces, sizeof(float)));
 }
 
-static void init_cache(octavo_kv_cache *cache, int64_t kv_heads, int64_t lanes, int groups) {
+static void init_cache(octavo_kv_cache *cache, const world *w, int64_t kv_heads, int groups) {
+    const int64_t lanes = w->desc.head_dim;
     octavo_error error;
     octavo_kv_shape shape = {.n_layers = WORLD_LAYERS,
-                             .n_pages = groups * WORLD_SEQUENCES * PAGES,
+                             .n_pages = groups * WORLD_SEQUENCES * pages_of(w),
                              .page_size = WORLD_PAGE,
                              .page_elements = 2 * kv_heads * lanes * WORLD_PAGE + 1,
                              .layout = OCTAVO_KV_COLUMNS,
@@ -118,6 +127,8 @@ static void init_cache(octavo_kv_cache *cache, int64_t kv_heads, int64_t lanes, 
     if (kv_heads > 0)
         shape.page_elements = octavo_attention_page_stride(&op, &heads, shape.page_size);
     if (octavo_kv_cache_init(cache, &shape, &error)) fail_msg("%s", error.message);
+    for (int i = 0; i < WORLD_LAYERS; i++)
+        memset(octavo_kv_cache_layer(cache, i), 0, cache->layer_bytes);
 }
 
 void world_run_whole(const world *w, const world_step *steps, int n_steps, int n_threads,
@@ -128,7 +139,7 @@ void world_run_whole(const world *w, const world_step *steps, int n_steps, int n
     octavo_error error;
     alloc_results(w, n_steps, results);
     feeder f = {.w = w, .results = results, .n_groups = 1};
-    init_cache(&cache, w->desc.n_kv_heads, w->desc.head_dim, 1);
+    init_cache(&cache, w, w->desc.n_kv_heads, 1);
     if (octavo_pool_create(&pool, n_threads, false, &error) ||
         octavo_run_init(
             &run, &w->program, pool, &cache,
@@ -181,7 +192,7 @@ static octavo_status make_partitions(const world *w, const world_mesh *mesh,
                         .operations_s = 1e11},
             .n_tokens = n_tokens,
             .n_rows = WORLD_SEQUENCES,
-            .kv_length = 64,
+            .kv_length = mesh->kv_length > 0 ? mesh->kv_length : 64,
             .cache_bytes = 4,
             .can_move_weights = mesh->can_move_weights,
         };
@@ -263,12 +274,15 @@ static void make_programs(process *p, int rank) {
                                                       .axes = &p->w->axes,
                                                       .partition = &p->partitions[phase],
                                                       .rank = rank,
+                                                      .max_tokens = phase == OCTAVO_PHASE_GENERATE
+                                                                        ? WORLD_SEQUENCES
+                                                                        : 0,
                                                       .bindings = parts->weights.bindings,
                                                       .processes = p->processes},
                               &error))
             fail_msg("rank %d of %d, phase %d: %s", rank, octavo_mesh_ranks(&p->mesh->mesh), phase,
                      error.message);
-    init_cache(&parts->cache, kv_heads_of(&parts->programs[0]), p->w->desc.head_dim,
+    init_cache(&parts->cache, p->w, kv_heads_of(&parts->programs[0]),
                p->mesh->mesh.degree[OCTAVO_MESH_DATA]);
 }
 
@@ -280,7 +294,8 @@ static void init_run(process *p, int rank, int team, octavo_pool *pool, octavo_e
         .max_sequences = WORLD_SEQUENCES,
         .generate = &parts->programs[OCTAVO_PHASE_GENERATE],
         .team = team,
-        .pages_per_sequence = PAGES,
+        .pages_per_sequence = pages_of(p->w),
+        .max_length = pages_of(p->w) * WORLD_PAGE,
         .peers = p->peers,
         .exchange = exchange,
     };
@@ -312,12 +327,14 @@ static void *run_process(void *cookie) {
                 .group_begin = p->mesh->group_begin,
                 .n_groups = p->mesh->mesh.degree[OCTAVO_MESH_DATA]};
     if (octavo_pool_create_teams(&pool, n_own, p->mesh->n_threads, false, &error) ||
-        (p->processes && octavo_exchange_init(&exchange,
-                                              &(octavo_exchange_options){.move = move,
-                                                                         .cookie = p,
-                                                                         .processes = p->processes,
-                                                                         .peers = p->peers},
-                                              programs, n_own * OCTAVO_PHASES, &error)))
+        (p->processes &&
+         octavo_exchange_init(&exchange,
+                              &(octavo_exchange_options){.move = move,
+                                                         .cookie = p,
+                                                         .processes = p->processes,
+                                                         .peers = p->peers,
+                                                         .max_length = pages_of(p->w) * WORLD_PAGE},
+                              programs, n_own * OCTAVO_PHASES, &error)))
         fail_msg("%s", error.message);
     for (int i = 0, team = 0; i < n; i++)
         if (p->peers[i]) init_run(p, i, team++, pool, p->processes ? &exchange : NULL);

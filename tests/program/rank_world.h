@@ -21,6 +21,7 @@ enum {
 /* What the model is like; 0: none of it. */
 typedef struct world_desc {
     int d, n_heads, n_kv_heads, head_dim, ffw, vocab;
+    int n_pages;             /* of a sequence; 0: 5 */
     int n_experts, n_chosen; /* in layers but the first */
     octavo_weight_type type; /* of all matrices but the embedding */
     bool is_exact, is_layer_norm, has_bias, has_whole_qk_norm, has_head_norm, is_tied;
@@ -53,9 +54,11 @@ void world_free(world *w);
 void world_pack(octavo_weight *weight, uint8_t *data, const uint8_t *blocks, size_t row_bytes);
 
 /* So many new tokens of each sequence, which lie in the data groups one behind the other:
- * sequences [first[g], first[g + 1]) in group g. */
+ * sequences [first[g], first[g + 1]) in group g. First they get as long as `begins` says, if they
+ * are not: keys and values there are 0. */
 typedef struct world_step {
     int new_tokens[WORLD_SEQUENCES];
+    int begins[WORLD_SEQUENCES];
 } world_step;
 
 typedef struct world_results {
@@ -73,6 +76,7 @@ typedef struct world_mesh {
     octavo_mesh mesh;
     const octavo_rules *rules; /* NULL: the defaults */
     bool can_move_weights;
+    int kv_length;                      /* that is planned for; 0: 64 */
     int n_processes;                    /* that the ranks are of; 0: one */
     int n_threads;                      /* of a rank */
     int group_begin[9];                 /* first sequence of each data group, and their number */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const world_step steps[] = {{{5, 3, 4, 1}}, {{1, 1, 1, 1}}};
+static const world_step steps[] = {{.new_tokens = {5, 3, 4, 1}}, {.new_tokens = {1, 1, 1, 1}}};
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
 static const octavo_mesh meshes[] = {

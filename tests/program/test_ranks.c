@@ -11,7 +11,8 @@
 
 /* The whole prompt of three sequences, a step in which all have one token, and mixed ones. */
 static const world_step steps[] = {
-    {{7, 5, 11, 0}}, {{1, 1, 1, 0}}, {{3, 1, 2, 9}}, {{1, 1, 1, 1}}, {{0, 0, 1, 1}},
+    {.new_tokens = {7, 5, 11, 0}}, {.new_tokens = {1, 1, 1, 0}}, {.new_tokens = {3, 1, 2, 9}},
+    {.new_tokens = {1, 1, 1, 1}},  {.new_tokens = {0, 0, 1, 1}},
 };
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
@@ -170,7 +171,7 @@ static void test_uneven(void **state) {
 
 /* What ranks get from one another is what was planned. */
 static void test_traffic(void **state) {
-    static const world_step step = {{1, 3, 1, 3}};
+    static const world_step step = {.new_tokens = {1, 3, 1, 3}};
     world w;
     world_desc desc = dense;
     (void)state;
