@@ -29,6 +29,8 @@ typedef struct octavo_plan_options {
                                              null]}. One that is not NULL replaces what the file
                                              says for that phase */
     int64_t tokens;                       /* 512: of a step, those of all data groups */
+    int64_t context;    /* 0: the model's for the cache, and steps are of sequences of a prefill's
+                           own tokens and of 1024 where each has one. Else how long sequences are */
     int phases;         /* both: OCTAVO_PLAN_PREFILL, OCTAVO_PLAN_GENERATE or their sum */
     const char *dtype;  /* "file", "f32" or "bf16": of weights; the model's own by default */
     bool logits_all;    /* false: logits of each sequence's last token only */

@@ -24,7 +24,7 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML };
 typedef struct plan_options {
     const char *mesh, *rules;
     const char *compare[2];
-    int64_t devices, tokens;
+    int64_t devices, tokens, context;
     int phase, dtype, logits, format; /* indices into the options' words */
     double link_gbps, memory_gbps;
     bool is_search, is_json;
@@ -43,6 +43,9 @@ static const octavo_option OPTIONS[] = {
      0},
     {"--tokens", OCTAVO_OPTION_INT, "N", "of a step, those of all data groups (512)", FIELD(tokens),
      1, 1 << 24},
+    {"--context", OCTAVO_OPTION_INT, "N",
+     "how long sequences are (a prefill's own tokens; 1024 where each has one)", FIELD(context), 1,
+     INT32_MAX},
     {"--phase", OCTAVO_OPTION_CHOICE, "both|prefill|generate", "which steps are planned (both)",
      FIELD(phase), 0, 0},
     {"--dtype", OCTAVO_OPTION_CHOICE, DTYPES, "of weights (file: as they are)", FIELD(dtype), 0, 0},
@@ -89,6 +92,7 @@ static octavo_plan_options library_options(const plan_options *options, const ch
     what.devices = (int)options->devices;
     what.rules = rules;
     what.tokens = options->tokens;
+    what.context = options->context;
     what.phases = phases[options->phase];
     what.dtype = dtypes[options->dtype];
     what.logits_all = options->logits != 0;

@@ -41,6 +41,9 @@ static octavo_status check_options(const octavo_plan_options *options, octavo_er
     if (options->tokens < 1 || options->tokens > 1 << 24)
         return octavo_fail(error, OCTAVO_ERROR_INVALID, "option tokens (%lld): give 1 to %d",
                            (long long)options->tokens, 1 << 24);
+    if (options->context < 0 || options->context > INT32_MAX)
+        return octavo_fail(error, OCTAVO_ERROR_INVALID, "option context (%lld): give 1 to %d",
+                           (long long)options->context, INT32_MAX);
     if (options->phases < 1 || options->phases > all)
         return octavo_fail(error, OCTAVO_ERROR_INVALID,
                            "option phases (%d): give prefill, generate or both", options->phases);
@@ -148,7 +151,7 @@ static octavo_status read_rules(octavo_planner *planner, octavo_error *error) {
 
 static void set_costs(octavo_planner *planner) {
     octavo_plan_options *o = &planner->options;
-    const int64_t context = planner->network.config.context;
+    const int64_t most = o->context > 0 ? o->context : MOST_KV_LENGTH;
     if (o->link_gbps == 0.0) o->link_gbps = LINK_GBPS;
     if (o->memory_gbps == 0.0) o->memory_gbps = MEMORY_GBPS;
     planner->costs = (octavo_partition_options){
@@ -159,7 +162,7 @@ static void set_costs(octavo_planner *planner) {
                     .memory_bytes_s = o->memory_gbps * 1e9,
                     .operations_s = o->memory_gbps * 1e9 * OPERATIONS_BYTE},
         .n_tokens = o->tokens,
-        .kv_length = context < MOST_KV_LENGTH ? context : MOST_KV_LENGTH,
+        .kv_length = planner->context < most ? planner->context : most,
         .cache_bytes = 2.0,
         .can_move_weights = true,
     };
@@ -172,7 +175,7 @@ octavo_status octavo_planner_partition(octavo_planner *planner, octavo_phase pha
     costs.phase = phase;
     costs.n_rows = costs.n_tokens;
     if (phase == OCTAVO_PHASE_PREFILL) {
-        costs.kv_length = (costs.n_tokens + groups - 1) / groups;
+        if (planner->options.context == 0) costs.kv_length = (costs.n_tokens + groups - 1) / groups;
         if (!planner->options.logits_all)
             costs.n_rows = groups < costs.n_tokens ? groups : costs.n_tokens;
     }
@@ -187,6 +190,13 @@ static octavo_status make_plan(octavo_planner *planner, const char *path, octavo
     if (status) return status;
     status = load_network(planner, &checkpoint, error);
     octavo_checkpoint_close(&checkpoint);
+    planner->context = planner->network.config.context;
+    if (!status && planner->options.context > planner->context)
+        status =
+            octavo_fail(error, OCTAVO_ERROR_INVALID,
+                        "option context (%lld): the model was made for %lld; give at most that",
+                        (long long)planner->options.context, (long long)planner->context);
+    if (planner->options.context > 0) planner->context = planner->options.context;
     if (status || (status = build_program(planner, error)) ||
         (status = read_rules(planner, error)) ||
         (status =

@@ -18,6 +18,7 @@ typedef struct octavo_planner {
     octavo_program_axes axes;
     octavo_mesh mesh;
     octavo_rules rules;
+    int64_t context;                            /* positions of a sequence in the cache */
     octavo_partition partitions[OCTAVO_PHASES]; /* of those asked for */
     octavo_partition_options costs;
     const char *type_name; /* of weights */

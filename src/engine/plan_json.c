@@ -4,6 +4,7 @@
  */
 #include "engine/plan_json.h"
 
+#include "attention/attention.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "kernels/matmul.h"
@@ -21,7 +22,7 @@ const octavo_axis *octavo_plan_axis(const octavo_planner *planner, int tensor, i
     rows->unit = 1;
     rows->n_slices = 1;
     rows->readers = 0;
-    rows->extent = t->axes[0] == 's' ? planner->network.config.context : planner->options.tokens;
+    rows->extent = t->axes[0] == 's' ? planner->context : planner->options.tokens;
     if (t->axes[0] == 'p') rows->extent *= t->extent[0];
     rows->cut[1] = rows->extent;
     return rows;
@@ -245,6 +246,13 @@ static double placed_bytes(const octavo_planner *planner, bool is_cache) {
         if (is_cache) {
             if (!octavo_split_has(&layout.split[0], OCTAVO_MESH_DATA))
                 groups = planner->mesh.degree[OCTAVO_MESH_DATA];
+            /* of positions that are dealt out those of the first */
+            const octavo_split deal = octavo_cache_deal(&layout);
+            const octavo_attention_splits splits = {.n_parts =
+                                                        octavo_split_degree(&deal, &planner->mesh)};
+            if (splits.n_parts > 1)
+                groups *= (double)octavo_attention_local_position(&splits, planner->context) /
+                          (double)planner->context;
             layout.split[0] = (octavo_split){0};
         }
         bytes += octavo_plan_bytes(planner, i, &layout) * groups;
