@@ -139,10 +139,12 @@ octavo_status octavo_cache_parts(const octavo_program *program, const octavo_mes
         const octavo_split parts = octavo_cache_deal(&layout);
         const int n = octavo_split_degree(&parts, mesh);
         if (*n_parts > 0 && n != *n_parts)
-            return octavo_fail(error, OCTAVO_ERROR_UNSUPPORTED,
-                               "rule of %s (axis s, layer %d): its positions are split over %d "
-                               "ranks, those of layers before over %d; give all layers one rule",
-                               program->tensors[i].name, program->tensors[i].layer, n, *n_parts);
+            return octavo_fail(
+                error, OCTAVO_ERROR_UNSUPPORTED,
+                "rule of %s (axis s, layer %d, degree %d): positions of all layers are "
+                "split over as many ranks in this version (degree %d before); give "
+                "all layers one rule",
+                program->tensors[i].name, program->tensors[i].layer, n, *n_parts);
         *n_parts = n;
     }
     if (*n_parts == 0) *n_parts = 1;

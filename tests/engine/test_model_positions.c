@@ -220,7 +220,7 @@ static void test_refused(void **state) {
     assert_int_equal(octavo_sharding_create(&sharding_options, &sharding, &error), OCTAVO_OK);
     const octavo_model_options options = options_of(sharding);
     assert_int_equal(octavo_model_open(path, &options, &model, &error), OCTAVO_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "give all layers one rule"));
+    assert_non_null(strstr(error.message, "degree 2): positions of all layers are split"));
     octavo_sharding_destroy(&sharding);
     unlink(file);
 }

@@ -41,6 +41,7 @@ static const char *const reasons[] = {
     "vectors lie in both phases as generate has them",
     "pairs of a layer are the same in all their tensors",
     "other rules of the layer have its experts or tokens otherwise",
+    "positions of all layers are split over as many ranks in this version",
     "cuts a norm's sum over",
 };
 
