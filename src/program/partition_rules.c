@@ -76,8 +76,9 @@ static octavo_status check_lanes(octavo_partitioner *p, int tensor, const octavo
     for (int i = 0; t->axes[i]; i++)
         if (t->axes[i] == 'h' && layout->split[i].n > 0)
             return octavo_fail(p->error, OCTAVO_ERROR_UNSUPPORTED,
-                               "rule of %s (axis h, %lld lanes, degree %d): a head's width is not "
-                               "split in this version; split its heads",
+                               "rule of %s (axis h, %lld lanes, degree %d): of weights, caches and "
+                               "tables a head's width is not split in this version; split its "
+                               "heads",
                                t->name, (long long)t->extent[i],
                                octavo_split_degree(&layout->split[i], &p->mesh));
     return OCTAVO_OK;
@@ -160,15 +161,23 @@ octavo_status octavo_place_tensor(octavo_partitioner *p, int tensor) {
     return status ? status : rule_weight(p, tensor);
 }
 
+/* Splits lanes of heads, which blocks of quantised rows may be wider than. */
+static bool has_lanes(const octavo_tensor *tensor, const octavo_layout *layout) {
+    return tensor->kind == OCTAVO_TENSOR_ACTIVATION && tensor->axes[0] && tensor->axes[1] &&
+           tensor->axes[2] == 'h' && layout->split[2].n > 0;
+}
+
 /* An op of the same layer that makes a tensor of the same name of it: what is kept is the last one
- * of that name. */
-static bool is_made_into_namesake(const octavo_program *program, int tensor) {
+ * of that name, of lanes the last one that is not quantised. */
+static bool is_made_into_namesake(const octavo_program *program, int tensor,
+                                  const octavo_layout *layout) {
     const octavo_tensor *t = &program->tensors[tensor];
     for (int i = t->first_op; i <= t->last_op && i < program->n_ops; i++) {
         const octavo_op *op = &program->ops[i];
         if (op->out == tensor || op->layer != t->layer ||
             strcmp(program->tensors[op->out].name, t->name) != 0)
             continue;
+        if (has_lanes(t, layout) && program->tensors[op->out].is_q8) continue;
         for (int k = 0; k < OCTAVO_OP_INPUTS; k++)
             if (op->in[k] == tensor) return true;
     }
@@ -183,11 +192,17 @@ octavo_status octavo_rule_tensor(octavo_partitioner *p, int tensor, bool is_spar
                                             kind_of(t, is_sparse), &spec, &is_override);
     if (!is_named) return OCTAVO_OK;
     p->ruled[tensor] = layout_of_spec(t, &spec, &p->mesh);
+    const bool has_blocks = t->is_q8 && has_lanes(t, &p->ruled[tensor]);
+    if (has_blocks) p->ruled[tensor].split[2] = (octavo_split){0};
     const bool is_obliged =
         is_override || strcmp(t->name, "activation_td") == 0 || strcmp(t->name, "logits_tv") == 0;
-    p->is_kept[tensor] = is_obliged && !is_made_into_namesake(p->program, tensor) &&
+    p->is_kept[tensor] = is_obliged && !has_blocks &&
+                         !is_made_into_namesake(p->program, tensor, &p->ruled[tensor]) &&
                          strcmp(t->name, "keyvalue_skh") != 0;
-    return p->is_kept[tensor] ? check_lanes(p, tensor, &p->ruled[tensor]) : OCTAVO_OK;
+    /* those that ranks make for themselves lie as they are made */
+    return p->is_kept[tensor] && octavo_is_made_anywhere(p, tensor)
+               ? check_lanes(p, tensor, &p->ruled[tensor])
+               : OCTAVO_OK;
 }
 
 /* By which rule a matmul's input is kept. */

@@ -215,6 +215,23 @@ static void ways_rowwise(way_list *list, const octavo_held *held, bool needs_lan
     }
 }
 
+/* Blocks of lanes are not cut. */
+static void ways_quantise(way_list *list, const octavo_held *held) {
+    const octavo_held forms = forms_of(list, list->op->in[0], &held[0]);
+    octavo_held whole = {.n = 0};
+    for (int i = 0; i < forms.n; i++) {
+        octavo_layout form = forms.layout[i];
+        if (n_axes(list, list->op->in[0]) > 2) form.split[2] = (octavo_split){0};
+        add_form(&whole, &form);
+    }
+    for (int i = 0; i < whole.n; i++) {
+        octavo_way *way = add_way(list, &whole.layout[i]);
+        if (!way) return;
+        set_in(way, 0, &whole.layout[i]);
+        way->seconds = row_seconds(list, &whole.layout[i], 2);
+    }
+}
+
 static void ways_rope(way_list *list, const octavo_held *held) {
     ways_rowwise(list, held, true);
     for (int i = 0; i < list->n; i++) {
@@ -735,6 +752,8 @@ int octavo_ways_of(const octavo_partitioner *p, int index, const octavo_held *he
         ways_rope(&list, held);
         break;
     case OCTAVO_OP_QUANTISE:
+        ways_quantise(&list, held);
+        break;
     case OCTAVO_OP_SCALE:
         ways_rowwise(&list, held, false);
         break;

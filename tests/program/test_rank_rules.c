@@ -127,8 +127,59 @@ static void test_experts(void **state) {
                 1000, count(50));
 }
 
+/* Lanes of heads: kept split, and gathered where a head is needed. */
+static void test_lanes(void **state) {
+    static const char *const texts[] = {
+        "{\"query_tnh\": [null, null, \"seq\"]}",
+        "{\"attn_o_tnh\": [null, \"model\", \"seq\"]}",
+        "{\"query_tnh\": [\"data\", \"model\", \"seq\"], \"attn_o_tnh\": [\"data\", \"seq\", "
+        "\"model\"]}",
+        "{\"query_tnh\": [\"data\", null, [\"model\", \"seq\"]], \"attn_o_tnh\": [\"model\", "
+        "null, \"seq\"]}",
+    };
+    static const octavo_mesh some[] = {
+        {{1, 1, 2, 1}}, {{1, 1, 4, 1}}, {{1, 1, 2, 2}}, {{2, 1, 2, 1}}};
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        world w;
+        world_results want = {0};
+        world_desc desc = {.d = 512,
+                           .n_heads = 8,
+                           .n_kv_heads = 4,
+                           .head_dim = 64,
+                           .ffw = 512,
+                           .vocab = 101,
+                           .type = kind == 0 ? OCTAVO_WEIGHT_F32 : OCTAVO_WEIGHT_Q8_0,
+                           .is_exact = kind == 0,
+                           .has_head_norm = kind == 0,
+                           .has_bias = true};
+        world_make(&w, &desc);
+        world_run_whole(&w, steps, STEPS, 1, &want);
+        for (int i = 0; i < 16; i++) {
+            octavo_rules rules;
+            octavo_error error;
+            world_results got = {0};
+            world_mesh m = {
+                .mesh = some[i % 4], .rules = &rules, .n_threads = 1, .n_processes = i % 3};
+            const int groups = m.mesh.degree[OCTAVO_MESH_DATA];
+            for (int g = 0; g <= groups; g++)
+                m.group_begin[g] = g * WORLD_SEQUENCES / groups;
+            octavo_rules_init(&rules);
+            if (octavo_rules_replace(&rules, texts[i / 4], NULL, NULL, &error) ||
+                !world_run_ranks(&w, &m, steps, STEPS, &got, &error))
+                fail_msg("%s, mesh %d: %s", texts[i / 4], i % 4, error.message);
+            if (memcmp(got.logits, want.logits, got.n_logits * sizeof(float)) != 0)
+                fail_msg("%s, mesh %d: other bits", texts[i / 4], i % 4);
+            world_results_free(&got);
+            octavo_rules_deinit(&rules);
+        }
+        world_results_free(&want);
+        world_free(&w);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),
-                                       cmocka_unit_test(test_experts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_experts),
+                                       cmocka_unit_test(test_lanes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
