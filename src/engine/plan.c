@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/rank.h"
 #include "engine/sharding.h"
 #include "engine/source.h"
 
@@ -185,6 +186,7 @@ octavo_status octavo_planner_partition(octavo_planner *planner, octavo_phase pha
 /* ---- all ---- */
 
 static octavo_status make_plan(octavo_planner *planner, const char *path, octavo_error *error) {
+    int n_parts;
     octavo_checkpoint checkpoint = {0};
     octavo_status status = open_checkpoint(path, &checkpoint, error);
     if (status) return status;
@@ -200,7 +202,9 @@ static octavo_status make_plan(octavo_planner *planner, const char *path, octavo
     if (status || (status = build_program(planner, error)) ||
         (status = read_rules(planner, error)) ||
         (status =
-             octavo_rules_check_layers(&planner->rules, planner->network.config.n_layers, error)))
+             octavo_rules_check_layers(&planner->rules, planner->network.config.n_layers, error)) ||
+        (status = octavo_cache_parts(&planner->program, &planner->mesh, &planner->rules, &n_parts,
+                                     error)))
         return status;
     set_costs(planner);
     for (int phase = 0; phase < OCTAVO_PHASES && !status; phase++)

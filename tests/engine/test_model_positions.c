@@ -8,6 +8,7 @@
 #include "tiny_model.h"
 
 #include "octavo/model.h"
+#include "octavo/plan.h"
 #include "octavo/sharding.h"
 
 enum { CONTEXT = 8192, CHUNK = 512, VOCAB = TINY_VOCAB };
@@ -222,7 +223,17 @@ static void test_refused(void **state) {
     assert_int_equal(octavo_model_open(path, &options, &model, &error), OCTAVO_ERROR_UNSUPPORTED);
     assert_non_null(strstr(error.message, "degree 2): positions of all layers are split"));
     octavo_sharding_destroy(&sharding);
+    octavo_plan_options plan;
+    char *json = NULL;
+    octavo_plan_options_init(&plan);
+    plan.mesh = "seq=2";
+    plan.rules = file;
+    assert_int_equal(octavo_plan(path, &plan, &json, &error), OCTAVO_ERROR_UNSUPPORTED);
     unlink(file);
+    plan.rules = NULL;
+    plan.context = CONTEXT + 1;
+    assert_int_equal(octavo_plan(path, &plan, &json, &error), OCTAVO_ERROR_INVALID);
+    assert_non_null(strstr(error.message, "option context (8193)"));
 }
 
 int main(void) {
