@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const world_step steps[] = {{{7, 5, 11, 4}}, {{1, 1, 1, 1}}, {{3, 1, 2, 0}}};
+static const world_step steps[] = {{.n = {7, 5, 11, 4}}, {.n = {1, 1, 1, 1}}, {.n = {3, 1, 2, 0}}};
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
 static const world_desc experts = {.d = 512,

@@ -9,7 +9,8 @@
 #include <string.h>
 
 static const world_step steps[] = {
-    {{7, 5, 11, 0}}, {{1, 1, 1, 0}}, {{3, 1, 2, 9}}, {{1, 1, 1, 1}}, {{0, 0, 1, 1}},
+    {.new_tokens = {7, 5, 11, 0}}, {.new_tokens = {1, 1, 1, 0}}, {.new_tokens = {3, 1, 2, 9}},
+    {.new_tokens = {1, 1, 1, 1}},  {.new_tokens = {0, 0, 1, 1}},
 };
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
