@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const world_step steps[] = {{.n = {7, 5, 11, 4}}, {.n = {1, 1, 1, 1}}, {.n = {3, 1, 2, 0}}};
+static const world_step steps[] = {
+    {.new_tokens = {7, 5, 11, 4}}, {.new_tokens = {1, 1, 1, 1}}, {.new_tokens = {3, 1, 2, 0}}};
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
 static const world_desc experts = {.d = 512,
