@@ -106,7 +106,7 @@ static double routed_bytes(const world_mesh *m) {
 enum { TOKENS = 40 };
 
 static void measure(const world *w, int n_ranks, double *moved, double *planned) {
-    static const world_step step = {{10, 10, 10, 10}};
+    static const world_step step = {.new_tokens = {10, 10, 10, 10}};
     world_mesh m = {.mesh = {{1, n_ranks, 1, 1}}};
     world_results got = {0};
     run(w, &m, &step, 1, &got);
