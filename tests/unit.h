@@ -13,4 +13,18 @@
 #include <cmocka.h>
 /* clang-format on */
 
+/* Where cases take long, one of so many is enough with a sanitizer. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNIT_STRIDE 4
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#undef UNIT_STRIDE
+#define UNIT_STRIDE 4
+#endif
+#ifndef UNIT_STRIDE
+#define UNIT_STRIDE 1
+#endif
+
 #endif

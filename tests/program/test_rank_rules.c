@@ -92,7 +92,7 @@ static void check_world(const world_desc *desc, uint32_t first, int n) {
 }
 
 static int count(int n) {
-    return getenv("COUNT") ? atoi(getenv("COUNT")) : n;
+    return getenv("COUNT") ? atoi(getenv("COUNT")) : n / UNIT_STRIDE;
 }
 
 static void test_dense(void **state) {
