@@ -37,7 +37,7 @@ typedef struct octavo_frame_reader {
 
 typedef enum octavo_frame_result {
     OCTAVO_FRAME_READ,
-    OCTAVO_FRAME_LATER,  /* nothing more for now */
+    OCTAVO_FRAME_LATER,  /* no more until bytes come */
     OCTAVO_FRAME_CLOSED, /* by the other side */
     OCTAVO_FRAME_BROKEN, /* not a frame */
 } octavo_frame_result;
