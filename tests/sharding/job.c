@@ -30,13 +30,19 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* MPI libraries leave memory behind, in modules that are gone when leaks are looked for. */
-static void ignore_leaks(void) {
-    const char *before = getenv("ASAN_OPTIONS");
+static void add_option(const char *name, const char *option) {
+    const char *before = getenv(name);
     char options[512];
-    (void)snprintf(options, sizeof(options), "%s%sdetect_leaks=0", before != NULL ? before : "",
-                   before != NULL ? ":" : "");
-    (void)setenv("ASAN_OPTIONS", options, 1);
+    (void)snprintf(options, sizeof(options), "%s%s%s", before != NULL ? before : "",
+                   before != NULL ? ":" : "", option);
+    (void)setenv(name, options, 1);
+}
+
+/* MPI libraries leave memory behind, in modules that are gone when leaks are looked for, and take
+ * their own locks in either order. */
+static void ignore_libraries(void) {
+    add_option("ASAN_OPTIONS", "detect_leaks=0");
+    add_option("TSAN_OPTIONS", "detect_deadlocks=0:ignore_noninstrumented_modules=1");
 }
 
 int job_find(job_mpi mpis[JOB_MPIS], const char *modules) {
@@ -56,7 +62,7 @@ int job_find(job_mpi mpis[JOB_MPIS], const char *modules) {
         }
     }
     (void)setenv("OCTAVO_MPI_MODULE", modules, 1);
-    ignore_leaks();
+    ignore_libraries();
     return found;
 }
 
