@@ -224,8 +224,9 @@ static octavo_status run_model(const char *path, octavo_run_choice *choice,
     octavo_session session = {0};
     octavo_conversation conversation = {0};
     octavo_buffer text = {0};
-    octavo_status status =
-        is_chat || octavo_cli_is_follower() ? OCTAVO_OK : read_prompt(choice, &text, error);
+    octavo_status status = is_chat || octavo_model_choice_follows(model_choice)
+                               ? OCTAVO_OK
+                               : read_prompt(choice, &text, error);
     double start = octavo_clock_seconds();
     if (choice->max_tokens < 0) choice->max_tokens = is_chat ? 0 : DEFAULT_MAX_TOKENS;
     if (status == OCTAVO_OK)

@@ -104,9 +104,13 @@ static bool is_job(const octavo_model_choice *choice) {
     return octavo_processes_launched(NULL) > 1;
 }
 
-bool octavo_cli_is_follower(void) {
+static bool is_led(void) {
     int process;
     return octavo_processes_launched(&process) > 1 && process > 0;
+}
+
+bool octavo_model_choice_follows(const octavo_model_choice *choice) {
+    return is_job(choice) && is_led();
 }
 
 /* Under a launcher there are as many ranks as processes, unless the mesh says all its degrees: then
@@ -145,6 +149,9 @@ int octavo_model_choice_check(octavo_model_choice *choice) {
     if (!choice->mesh && !choice->rules && !choice->devices && !is_job(choice)) return -1;
     const octavo_status status = read_sharding(choice, &error);
     if (status == OCTAVO_OK) return -1;
+    /* the same in all processes of a job: the one that leads tells it */
+    if (octavo_model_choice_follows(choice))
+        return status == OCTAVO_ERROR_INVALID ? OCTAVO_EXIT_USAGE : OCTAVO_EXIT_FAILED;
     if (status != OCTAVO_ERROR_INVALID) return octavo_cli_exit(status, &error);
     /* of a mesh the message begins with it, too */
     const char *why = strstr(error.message, "\": ");
@@ -187,7 +194,8 @@ octavo_status octavo_model_load(const char *path, octavo_model_options options,
     options.progress_cookie = &progress;
     octavo_status status = octavo_model_open(path, &options, model, error);
     octavo_terminal_clear_progress();
-    if (status || options.ranks != OCTAVO_RANKS_MPI || !octavo_cli_is_follower()) return status;
+    if (options.ranks != OCTAVO_RANKS_MPI || !is_led()) return status;
+    if (status) exit(OCTAVO_EXIT_FAILED); /* as in all: the one that leads tells it */
     status = octavo_model_follow(*model, error);
     octavo_model_close(model);
     exit(octavo_cli_exit(status, error));

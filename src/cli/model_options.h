@@ -48,9 +48,9 @@ int octavo_isa_check(const char *isa);
 int octavo_model_choice_check(octavo_model_choice *choice);
 void octavo_model_choice_deinit(octavo_model_choice *choice);
 
-/* A process of a job that another one leads: it has no input, no output and nothing to say; loading
- * a model is all it does, and it does not return from that. */
-bool octavo_cli_is_follower(void);
+/* Is this a process of a job that another one leads? It has no input, no output and nothing to say:
+ * loading a model is all it does, and it does not return from that. */
+bool octavo_model_choice_follows(const octavo_model_choice *choice);
 
 octavo_log octavo_model_choice_log(const octavo_model_choice *choice);
 

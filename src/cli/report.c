@@ -7,8 +7,6 @@
 
 #include "cli/terminal.h"
 
-#include "octavo/sharding.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -28,14 +26,8 @@ static void write_line(const char *label, const char *color, const char *text) {
     fprintf(stderr, "%s\n", line);
 }
 
-/* What all processes of a job meet is told by the one that leads. */
-static bool is_silent(void) {
-    int process;
-    return octavo_processes_launched(&process) > 1 && process > 0;
-}
-
 int octavo_cli_fail(const octavo_error *error) {
-    if (!is_silent()) write_line("error", "\033[1;31m", error->message);
+    write_line("error", "\033[1;31m", error->message);
     return OCTAVO_EXIT_FAILED;
 }
 
@@ -45,7 +37,7 @@ int octavo_cli_usage(const char *format, ...) {
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!is_silent()) write_line("error", "\033[1;31m", text);
+    write_line("error", "\033[1;31m", text);
     return OCTAVO_EXIT_USAGE;
 }
 

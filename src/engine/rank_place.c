@@ -91,10 +91,7 @@ typedef struct cutter {
 } cutter;
 
 static octavo_range cut(const cutter *c, int i) {
-    const octavo_split *split = &c->layout.split[i];
-    return octavo_axis_shard(octavo_axis_of(c->axes, c->tensor, i),
-                             octavo_split_degree(split, c->mesh),
-                             octavo_split_index(split, c->mesh, &c->place));
+    return octavo_shard_of(c->program, c->axes, c->mesh, &c->place, &c->layout, c->tensor, i);
 }
 
 /* Axis i, behind which there may be lanes. */

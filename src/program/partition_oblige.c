@@ -8,13 +8,6 @@
 
 #include <string.h>
 
-static unsigned bits_of(const octavo_split *split) {
-    unsigned bits = 0;
-    for (int i = 0; i < split->n; i++)
-        bits |= 1u << split->axis[i];
-    return bits;
-}
-
 static octavo_split without(const octavo_split *split, unsigned bits) {
     octavo_split left = {0};
     for (int i = 0; i < split->n; i++)
@@ -63,7 +56,7 @@ octavo_split octavo_experts_of(const octavo_partitioner *p, int choice) {
 
 octavo_layout octavo_expert_weight(const octavo_partitioner *p, const octavo_op *op,
                                    const octavo_split *experts, const octavo_split *tokens) {
-    const unsigned used = bits_of(experts) | bits_of(tokens);
+    const unsigned used = octavo_split_bits(experts) | octavo_split_bits(tokens);
     octavo_layout w = *octavo_weight_base(p, op->in[1]);
     w.split[0] = *experts;
     w.split[1] = without(&w.split[1], used);

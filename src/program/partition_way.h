@@ -17,13 +17,6 @@ typedef struct octavo_way_list {
     int n;
 } octavo_way_list;
 
-static inline unsigned octavo_split_bits(const octavo_split *split) {
-    unsigned bits = 0;
-    for (int i = 0; i < split->n; i++)
-        bits |= 1u << split->axis[i];
-    return bits;
-}
-
 static inline octavo_split octavo_split_join(octavo_split split, unsigned bits) {
     for (int a = 0; a < OCTAVO_MESH_AXES; a++)
         if (bits >> a & 1) split = octavo_split_add(split, a);

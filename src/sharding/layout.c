@@ -74,17 +74,10 @@ bool octavo_layout_equal(const octavo_layout *a, const octavo_layout *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static unsigned bits_of(const octavo_split *split) {
-    unsigned bits = 0;
-    for (int i = 0; i < split->n; i++)
-        bits |= 1u << split->axis[i];
-    return bits;
-}
-
 unsigned octavo_layout_axes(const octavo_layout *layout) {
-    unsigned bits = bits_of(&layout->partial) | bits_of(&layout->experts);
+    unsigned bits = octavo_split_bits(&layout->partial) | octavo_split_bits(&layout->experts);
     for (int i = 0; i < OCTAVO_SPEC_AXES; i++)
-        bits |= bits_of(&layout->split[i]);
+        bits |= octavo_split_bits(&layout->split[i]);
     return bits;
 }
 
@@ -181,7 +174,7 @@ octavo_transfer octavo_transfer_between(const octavo_mesh *mesh, const octavo_ax
     const double bytes = box_of(mesh, axes, n, to) * element_bytes;
     const unsigned moving = moving_axes(mesh, axes, n, from, to);
     const unsigned target = octavo_layout_axes(to);
-    unsigned partial = bits_of(&from->partial);
+    unsigned partial = octavo_split_bits(&from->partial);
     if (partial && !from->is_owned) {
         const int group = ranks_along(mesh, partial);
         octavo_assert(moving == 0 && is_refined(from, to)); /* see octavo_route_between */
@@ -196,7 +189,8 @@ octavo_transfer octavo_transfer_between(const octavo_mesh *mesh, const octavo_ax
     if ((target & all) == 0) return make(OCTAVO_COLLECTIVE_ALL_GATHER, all, group, bytes);
     /* The same mesh axes over the same axis in another order, or over others. */
     for (int i = 0; i < n; i++) {
-        const unsigned both = bits_of(&from->split[i]) & bits_of(&to->split[i]) & moving;
+        const unsigned both =
+            octavo_split_bits(&from->split[i]) & octavo_split_bits(&to->split[i]) & moving;
         if (both) return make(OCTAVO_COLLECTIVE_PERMUTE, all, group, bytes);
     }
     return make(OCTAVO_COLLECTIVE_ALL_TO_ALL, all, group, bytes);
@@ -231,7 +225,7 @@ octavo_route octavo_route_between(const octavo_mesh *mesh, const octavo_axis *co
                                   const octavo_layout *from, const octavo_layout *to,
                                   double element_bytes) {
     octavo_route best = {0};
-    const unsigned partial = bits_of(&from->partial);
+    const unsigned partial = octavo_split_bits(&from->partial);
     if (octavo_layout_equal(from, to)) return best;
     if (partial == 0 || from->is_owned) {
         try_route(&best, mesh, axes, n, from, to, to, element_bytes);

@@ -13,6 +13,13 @@ bool octavo_split_has(const octavo_split *split, int axis) {
     return false;
 }
 
+unsigned octavo_split_bits(const octavo_split *split) {
+    unsigned bits = 0;
+    for (int i = 0; i < split->n; i++)
+        bits |= 1u << split->axis[i];
+    return bits;
+}
+
 octavo_split octavo_split_add(octavo_split split, int axis) {
     split.axis[split.n++] = (uint8_t)axis;
     return split;

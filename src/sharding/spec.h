@@ -25,6 +25,7 @@ typedef struct octavo_spec {
 
 bool octavo_split_equal(const octavo_split *a, const octavo_split *b);
 bool octavo_split_has(const octavo_split *split, int axis);
+unsigned octavo_split_bits(const octavo_split *split);       /* 1 << axis, or-ed */
 octavo_split octavo_split_add(octavo_split split, int axis); /* inside the others */
 /* Into how many shards, and which of them is at this place. */
 int octavo_split_degree(const octavo_split *split, const octavo_mesh *mesh);

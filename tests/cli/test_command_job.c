@@ -162,6 +162,16 @@ static void test_errors(void **state) {
         assert_int_not_equal(done.status, 0);
         assert_int_equal(count(done.err, "the job has 2 processes"), 1);
         process_free(&done);
+        /* what is no job of a model are so many commands, each for itself */
+        done = JOB(&mpis[m], "2", "inspect", "/nowhere/model.gguf");
+        assert_int_not_equal(done.status, 0);
+        assert_true(count(done.err, "octavo: error: ") >= 1);
+        process_free(&done);
+        done = JOB(&mpis[m], "2", "run", TINY_LLAMA, "-p", "a", "--raw", "-n", "1", "--ranks",
+                   "thread", "--json", "--threads", "1");
+        assert_int_equal(done.status, 0);
+        assert_int_equal(count(done.out, "\"finish_reason\""), 2);
+        process_free(&done);
     }
 }
 
